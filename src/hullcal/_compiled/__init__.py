@@ -1,0 +1,1 @@
+"""Loops shared by several rooms: arrays in, arrays out, unchecked."""

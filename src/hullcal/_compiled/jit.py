@@ -1,0 +1,97 @@
+"""The one door through which numba enters: a decorator, and drivers that take a measure as a value.
+
+A *driver* is a loop that evaluates a measure many times (a search, a null). It receives the measure's
+loop as a function pointer, so a driver is compiled once for all measures and a measure once for all
+drivers; with a plain Python callable the very same source runs uncompiled.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+from numba import types
+from numba.core.errors import NumbaExperimentalFeatureWarning
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# No fastmath anywhere: sums keep their order, so results are the same bits on every machine.
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+
+F1, F2, F3 = (types.Array(types.float64, d, "C") for d in (1, 2, 3))
+I1, I2 = (types.Array(types.int32, d, "C") for d in (1, 2))
+L1 = types.Array(types.int64, 1, "C")
+B1 = types.Array(types.boolean, 1, "C")
+U1 = types.Array(types.uint64, 1, "C")
+INT, FLOAT, NONE = types.int64, types.float64, types.void
+
+#: A measure's loop: value(mixed, labels, row_weights, parameters, offset, state, scratch) -> float
+VALUE_SIGNATURE = FLOAT(F2, I1, F1, F1, F1, F1, F1)
+VALUE = types.FunctionType(VALUE_SIGNATURE)
+
+
+def _jit(function: Callable[..., Any], signature: Any = None) -> Any:
+    try:
+        return numba.njit(signature, cache=True, **_OPTIONS)(function)
+    except RuntimeError as error:
+        # No folder can hold the compiled code (read-only home): compile for this process alone.
+        if "cache" not in str(error):
+            raise
+        return numba.njit(signature, **_OPTIONS)(function)
+
+
+def compiled(function: Function) -> Function:
+    """Compile a loop on its first call; keep the compiled code on disk where a folder allows it."""
+    return _jit(function)  # type: ignore[no-any-return]
+
+
+def is_compiled(function: object) -> bool:
+    """Whether a measure's loop can be handed to compiled drivers as a pointer."""
+    return isinstance(function, numba.core.dispatcher.Dispatcher)
+
+
+class _Pointer(types.WrapperAddressProtocol):  # type: ignore[misc]
+    """The address of a measure's compiled loop, looked up once rather than at every call."""
+
+    def __init__(self, loop: Any) -> None:
+        result = loop.get_compile_result(VALUE_SIGNATURE)
+        name = result.fndesc.llvm_cfunc_wrapper_name
+        self._address = result.library.get_pointer_to_function(name)
+
+    def __wrapper_address__(self) -> int:
+        return int(self._address)
+
+    def signature(self) -> Any:
+        return VALUE_SIGNATURE
+
+
+_pointer = functools.cache(_Pointer)
+
+
+class _Driver:
+    """A loop whose first argument is a measure's value; see the module's first lines."""
+
+    def __init__(self, function: Callable[..., Any], signature: Any) -> None:
+        self._function = function
+        self._signature = signature
+        functools.update_wrapper(self, function)
+
+    @functools.cached_property
+    def _compiled(self) -> Callable[..., Any]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NumbaExperimentalFeatureWarning)
+            dispatcher: Callable[..., Any] = _jit(self._function, self._signature)
+        return dispatcher
+
+    def __call__(self, value: Callable[..., float], *arguments: Any) -> Any:
+        if is_compiled(value):
+            return self._compiled(_pointer(value), *arguments)
+        return self._function(value, *arguments)
+
+
+def driver(*arguments: Any) -> Callable[[Callable[..., Any]], _Driver]:
+    """Declare a driver by the numba types of what follows `value`."""
+    return functools.partial(_Driver, signature=NONE(VALUE, *arguments))

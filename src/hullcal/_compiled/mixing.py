@@ -1,0 +1,137 @@
+"""Mixed predictions and what is drawn from them; rows are the inner loop everywhere."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from hullcal._compiled.jit import compiled
+from hullcal._compiled.streams import LABELS, ROWS, uniform
+
+
+@compiled
+def mix(members, weights, mixed):  # type: ignore[no-untyped-def]
+    """mixed = sum of weights[m] * members[m]; a vertex gives its member bit for bit."""
+    n_members, n_classes, n_samples = members.shape
+    first = True
+    for m in range(n_members):
+        weight = weights[m]
+        if weight == 0.0:
+            continue
+        for k in range(n_classes):
+            if first:
+                for n in range(n_samples):
+                    mixed[k, n] = weight * members[m, k, n]
+            else:
+                for n in range(n_samples):
+                    mixed[k, n] += weight * members[m, k, n]
+        first = False
+
+
+@compiled
+def shift(mixed, gaining, losing, step, out):  # type: ignore[no-untyped-def]
+    """out = mixed + step * (gaining - losing): the rank-one change of a pairwise move."""
+    n_classes, n_samples = mixed.shape
+    for k in range(n_classes):
+        for n in range(n_samples):
+            out[k, n] = mixed[k, n] + step * (gaining[k, n] - losing[k, n])
+
+
+@compiled
+def cumulate(mixed, out):  # type: ignore[no-untyped-def]
+    """Running sums over the classes."""
+    n_classes, n_samples = mixed.shape
+    for n in range(n_samples):
+        out[0, n] = mixed[0, n]
+    for k in range(1, n_classes):
+        for n in range(n_samples):
+            out[k, n] = out[k - 1, n] + mixed[k, n]
+
+
+@compiled
+def draw_labels(cumulative, key, replicate, levels, labels):  # type: ignore[no-untyped-def]
+    """One label a row from its distribution, by inversion; `levels` is scratch of one float a row."""
+    n_classes, n_samples = cumulative.shape
+    for n in range(n_samples):
+        levels[n] = uniform(key, LABELS, replicate, n, 0) * cumulative[n_classes - 1, n]
+        labels[n] = 0
+    # The label is the number of classes whose cumulative probability is not above the level.
+    for k in range(n_classes - 1):
+        for n in range(n_samples):
+            labels[n] += np.int32(cumulative[k, n] <= levels[n])
+
+
+@compiled
+def draw_counts(key, replicate, rows_per_unit, counts):  # type: ignore[no-untyped-def]
+    """How often each row is drawn by a bootstrap of units of rows (single rows, or pairs)."""
+    n_units = counts.shape[0] // rows_per_unit
+    counts[:] = 0.0
+    for draw in range(n_units):
+        unit = int(uniform(key, ROWS, replicate, draw, 0) * n_units)
+        for row in range(unit * rows_per_unit, (unit + 1) * rows_per_unit):
+            counts[row] += 1.0
+
+
+@compiled
+def maximum_likelihood(members, labels, row_weights, max_iterations, tolerance, out):  # type: ignore[no-untyped-def]
+    """EM for the mixture likelihood from uniform weights; returns the weight of rows left out.
+
+    Rows to which every member gives probability 0 carry no information and are left out. With a
+    negative `tolerance` the logarithms are spared and all iterations are run.
+    """
+    n_members, _, n_samples = members.shape
+    by_member = np.empty((n_members, n_samples))
+    by_row = np.empty((n_samples, n_members))
+    for m in range(n_members):
+        for n in range(n_samples):
+            by_member[m, n] = members[m, labels[n], n]
+            by_row[n, m] = by_member[m, n]
+    likelihood = np.empty(n_samples)
+    gains = np.empty(n_members)
+    out[:] = 1.0 / n_members
+    total = 0.0
+    previous = -np.inf
+    for _ in range(max_iterations):
+        likelihood[:] = 0.0
+        for m in range(n_members):
+            weight = out[m]
+            for n in range(n_samples):
+                likelihood[n] += weight * by_member[m, n]
+        if tolerance >= 0.0:
+            score = 0.0
+            total = 0.0
+            for n in range(n_samples):
+                if likelihood[n] > 0.0 and row_weights[n] > 0.0:
+                    score += row_weights[n] * math.log(likelihood[n])
+                    total += row_weights[n]
+            if total == 0.0 or score - previous < tolerance * total:
+                break
+            previous = score
+        for n in range(n_samples):
+            likelihood[n] = row_weights[n] / likelihood[n] if likelihood[n] > 0.0 else 0.0
+        gains[:] = 0.0
+        for n in range(n_samples):
+            ratio = likelihood[n]
+            for m in range(n_members):
+                gains[m] += ratio * by_row[n, m]
+        norm = 0.0
+        for m in range(n_members):
+            gains[m] *= out[m]
+            norm += gains[m]
+        if norm == 0.0:
+            break
+        for m in range(n_members):
+            out[m] = gains[m] / norm
+    return row_weights.sum() - total
+
+
+@compiled
+def start_weights(members, labels, row_weights, iterations, starts):  # type: ignore[no-untyped-def]
+    """Where a search begins, for each case: the mean and a few EM steps towards maximum likelihood."""
+    n_members = members.shape[0]
+    for case in range(labels.shape[0]):
+        starts[case, 0, :] = 1.0 / n_members
+        maximum_likelihood(
+            members, labels[case], row_weights[case], iterations, -1.0, starts[case, 1]
+        )

@@ -1,0 +1,80 @@
+"""Counter-based random numbers: a draw depends on (seed, purpose, replicate, row, copy) and on nothing else.
+
+Philox 4x32-10 (Salmon et al., 2011). Since no state is carried, no number of threads, workers or chunks
+can change a draw.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hullcal._compiled.jit import compiled
+
+# What a stream is for: the last word of the counter.
+ROWS, LABELS, WEIGHTS, SEARCH = (np.uint64(purpose) for purpose in range(4))
+
+_LOW = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+_MULTIPLIER_0 = np.uint64(0xD2511F53)
+_MULTIPLIER_1 = np.uint64(0xCD9E8D57)
+_WEYL_0 = np.uint64(0x9E3779B9)
+_WEYL_1 = np.uint64(0xBB67AE85)
+_FIVE, _SIX = np.uint64(5), np.uint64(6)
+
+
+def key_of(seed: int) -> NDArray[np.uint64]:
+    """The two key words of a seed of any size."""
+    return np.random.SeedSequence(seed).generate_state(2, np.uint32).astype(np.uint64)
+
+
+@compiled
+def philox(c0, c1, c2, c3, k0, k1):  # type: ignore[no-untyped-def]
+    """Ten rounds on four counter words and two key words, each a uint64 below 2**32."""
+    for _ in range(10):
+        product_0 = _MULTIPLIER_0 * c0
+        product_1 = _MULTIPLIER_1 * c2
+        c0, c1, c2, c3 = (
+            (product_1 >> _HALF) ^ c1 ^ k0,
+            product_1 & _LOW,
+            (product_0 >> _HALF) ^ c3 ^ k1,
+            product_0 & _LOW,
+        )
+        k0 = (k0 + _WEYL_0) & _LOW
+        k1 = (k1 + _WEYL_1) & _LOW
+    return c0, c1, c2, c3
+
+
+@compiled
+def uniform(key, purpose, replicate, row, copy):  # type: ignore[no-untyped-def]
+    """One double in [0, 1) with 53 random bits."""
+    a, b, _, _ = philox(
+        np.uint64(row), np.uint64(copy), np.uint64(replicate), purpose, key[0], key[1]
+    )
+    return (np.float64(a >> _FIVE) * 67108864.0 + np.float64(b >> _SIX)) / 9007199254740992.0
+
+
+@compiled
+def uniform_weights(key, replicate, out):  # type: ignore[no-untyped-def]
+    """One draw from Dirichlet(1, ..., 1), the uniform distribution on the simplex, into `out`."""
+    total = 0.0
+    for m in range(out.shape[0]):
+        out[m] = -math.log1p(-uniform(key, WEIGHTS, replicate, m, 0))
+        total += out[m]
+    for m in range(out.shape[0]):
+        out[m] /= total
+
+
+@compiled
+def sparse_weights(key, restart, out):  # type: ignore[no-untyped-def]
+    """One draw from Dirichlet(1/2, ..., 1/2): half a squared normal is a Gamma(1/2) variable."""
+    total = 0.0
+    for m in range(out.shape[0]):
+        radius = -math.log1p(-uniform(key, SEARCH, restart, m, 0))
+        angle = math.cos(2.0 * math.pi * uniform(key, SEARCH, restart, m, 1))
+        out[m] = radius * angle * angle
+        total += out[m]
+    for m in range(out.shape[0]):
+        out[m] /= total

@@ -1,0 +1,35 @@
+"""Finding the measures, searches and nulls: every public file of a folder is one."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any, TypeVar
+
+from hullcal._validation import InvalidInputError
+
+Value = TypeVar("Value")
+
+
+def discover(package: ModuleType, base: type) -> dict[str, Any]:
+    """Default values, by name, of the subclasses of `base` that the package's public files define."""
+    found: dict[str, Any] = {}
+    for info in pkgutil.iter_modules(package.__path__):
+        if info.name.startswith("_"):
+            continue
+        module = importlib.import_module(f"{package.__name__}.{info.name}")
+        for kind in vars(module).values():
+            if isinstance(kind, type) and issubclass(kind, base) and kind.__module__ == module.__name__:
+                found.update({value.name: value for value in kind.defaults()})
+    return found
+
+
+def named(name: object, registry: Mapping[str, Value], parameter: str, alternative: str) -> Value:
+    """Look a name up, with an error that lists what there is."""
+    if isinstance(name, str) and name in registry:
+        return registry[name]
+    raise InvalidInputError(
+        f"`{parameter}` must be one of {', '.join(sorted(registry))}, or {alternative}; got {name!r}."
+    )

@@ -1,0 +1,35 @@
+"""What a user sees when an input cannot be used, or can be used only with care."""
+
+from __future__ import annotations
+
+__all__ = ["HullcalWarning", "InvalidInputError", "refusal"]
+
+
+class InvalidInputError(ValueError):
+    """An input breaks a rule; the message names the parameter, the rule, what came, the repair."""
+
+
+class HullcalWarning(UserWarning):
+    """The call runs, but its result deserves a second look."""
+
+
+def refusal(name: str, rule: str, came: str, repair: str) -> InvalidInputError:
+    """Build an error whose message has the four parts in their usual order.
+
+    Parameters
+    ----------
+    name : str
+        The parameter, without backticks.
+    rule : str
+        What holds for a valid value; follows the name, as in "must be finite".
+    came : str
+        What came instead; follows "got".
+    repair : str
+        One or more whole sentences on how to make it right.
+
+    Returns
+    -------
+    InvalidInputError
+        To be raised by the caller.
+    """
+    return InvalidInputError(f"`{name}` {rule}; got {came}. {repair}")

@@ -1,0 +1,209 @@
+"""Algorithm 1 from input to result: `calibration_test`, and its line 7 alone, `minimize`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hullcal import measures, minimizers, nulls, pvalues
+from hullcal._compiled.streams import key_of
+from hullcal._validation import (
+    HullcalWarning,
+    InvalidInputError,
+    check_fraction,
+    check_integer,
+    check_jobs,
+    check_seed,
+)
+from hullcal.engines.local import Problem
+from hullcal.measures import Measure
+from hullcal.minimizers import Minimizer
+from hullcal.nulls import Null, Resampling
+from hullcal.progress import reporting
+from hullcal.results import CalibrationTestResult, MinimizeResult
+from hullcal.sets import ClassifierSet
+
+
+def calibration_test(
+    probs: ArrayLike | ClassifierSet,
+    labels: ArrayLike,
+    *,
+    measure: str | Measure | Callable[..., float] = "ece_conf",
+    null: str | Null = "recentered",
+    minimizer: str | Minimizer = "pairwise",
+    n_resamples: int = 999,
+    alpha: float = 0.05,
+    classes: ArrayLike | None = None,
+    from_logits: bool = False,
+    from_log: bool = False,
+    engine: str | None = None,
+    stop_after: int | None = None,
+    rng: int | np.random.Generator | None = None,
+    n_jobs: int = 1,
+    progress: bool | Callable[[int, int], None] = False,
+) -> CalibrationTestResult:
+    """Test whether the convex hull of classifiers contains a calibrated one (Algorithm 1).
+
+    Parameters
+    ----------
+    probs : array-like of shape (n_samples, n_members, n_classes)
+        Predictions of the members; (n_samples, n_classes) is one classifier; a list of M arrays
+        (n_samples, n_classes) and a ClassifierSet will do as well.
+    labels : array-like of shape (n_samples,)
+        Class indices; one-hot rows, or names with `classes`.
+    measure : str, Measure or callable
+        The calibration measure g; see `hullcal.measures.available()`. A callable g(probs, labels)
+        is evaluated as Python.
+    null : str or Null
+        How the reference distribution is made, and so what is tested: "recentered", "maximized"
+        and "paper" test "contains a calibrated classifier"; "refit" tests "contains the truth".
+    minimizer : str or Minimizer
+        The search over the simplex; data and replicates get the same budget.
+    n_resamples : int
+        D, the number of null values.
+    alpha : float
+        Level of the decision; any other level can be had from the result.
+    classes : sequence, optional
+        Names of the classes in the order of the last axis.
+    from_logits, from_log : bool
+        Whether `probs` holds logits or log-probabilities.
+    engine : {None, "local"}
+        Who evaluates; only this machine in this version.
+    stop_after : None
+        Sequential stopping is not part of this version.
+    rng : int, numpy.random.Generator or None
+        Seed; the one used is kept in the result.
+    n_jobs : int
+        Threads; -1 for all cores. Their number never changes a result.
+    progress : bool or callable
+        True shows a bar on stderr; a callable gets (done, total).
+
+    Returns
+    -------
+    CalibrationTestResult
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> members = np.random.default_rng(0).dirichlet([1, 1, 1], size=(200, 4))
+    >>> labels = [np.random.default_rng(i).choice(3, p=p[0]) for i, p in enumerate(members)]
+    >>> calibration_test(members, labels, n_resamples=99, rng=1).rejected
+    False
+    """
+    classifiers, truth = ClassifierSet.with_labels(
+        probs, labels, classes=classes, from_logits=from_logits, from_log=from_log
+    )
+    g = _measure(measure, classifiers)
+    reference, search = nulls.resolve(null), _minimizer(minimizer, g, classifiers, in_test=True)
+    reference.check(g, search)
+    alpha, n_resamples = _level(alpha, n_resamples)
+    _only_here(engine, stop_after)
+    seed = check_seed(rng)
+    problem = Problem.of(classifiers, truth, g)
+    with reporting(progress) as report:
+        resampling = Resampling(n_resamples, key_of(seed), check_jobs(n_jobs), report)
+        # Lines 1 to 5 and line 7; lines 6 and 8 follow from what they leave behind.
+        outcome = reference.run(problem, search, resampling)
+    return CalibrationTestResult(
+        statistic=outcome.statistic,
+        weights=problem.weights(outcome.weights),
+        null_distribution=outcome.distribution,
+        alpha=alpha,
+        hypothesis=reference.hypothesis,
+        measure=g.name,
+        null=reference.name,
+        minimizer=search.name,
+        settings={"measure": g.settings(), "minimizer": search.settings()},
+        n_evaluations=outcome.n_evaluations,
+        converged=outcome.converged,
+        seed=seed,
+        n_samples=classifiers.n_samples,
+        n_classes=classifiers.n_classes,
+        notes=classifiers.notes + outcome.notes,
+    )
+
+
+def minimize(
+    probs: ArrayLike | ClassifierSet,
+    labels: ArrayLike,
+    *,
+    measure: str | Measure | Callable[..., float] = "ece_conf",
+    minimizer: str | Minimizer = "pairwise",
+    classes: ArrayLike | None = None,
+    from_logits: bool = False,
+    from_log: bool = False,
+    rng: int | np.random.Generator | None = None,
+) -> MinimizeResult:
+    """Find the weights of the best calibrated combination (line 7 of Algorithm 1).
+
+    Parameters are those of `calibration_test`; a search left to its default may spend more here
+    than inside a test.
+
+    Returns
+    -------
+    MinimizeResult
+
+    Examples
+    --------
+    >>> minimize([[[1.0, 0.0], [0.5, 0.5]]] * 2, [0, 1], rng=0).weights
+    array([0., 1.])
+    """
+    classifiers, truth = ClassifierSet.with_labels(
+        probs, labels, classes=classes, from_logits=from_logits, from_log=from_log
+    )
+    g = _measure(measure, classifiers)
+    search = _minimizer(minimizer, g, classifiers, in_test=False)
+    seed = check_seed(rng)
+    problem = Problem.of(classifiers, truth, g)
+    minima = search.minimize(problem.objective, key_of(seed))
+    return MinimizeResult(
+        weights=problem.weights(minima.weights[0]),
+        value=float(minima.values[0]),
+        n_evaluations=int(minima.n_evaluations[0]),
+        converged=bool(minima.converged[0]),
+        measure=g.name,
+        minimizer=search.name,
+        settings={"measure": g.settings(), "minimizer": search.settings()},
+        seed=seed,
+        notes=classifiers.notes,
+    )
+
+
+def _measure(measure: str | Measure | Callable[..., float], classifiers: ClassifierSet) -> Measure:
+    g = measures.resolve(measure)
+    g.check(classifiers.n_samples)
+    return g
+
+
+def _minimizer(
+    minimizer: str | Minimizer, g: Measure, classifiers: ClassifierSet, *, in_test: bool
+) -> Minimizer:
+    search = minimizers.resolve(minimizer).budgeted(in_test=in_test)
+    search.check(g, classifiers.n_members)
+    return search
+
+
+def _level(alpha: float, n_resamples: int) -> tuple[float, int]:
+    alpha = check_fraction(alpha, "alpha")
+    n_resamples = check_integer(n_resamples, "n_resamples", 1)
+    if pvalues.rejections_allowed(n_resamples, alpha) == 0:
+        warnings.warn(
+            f"no p-value of {n_resamples} resamples can be {alpha:g} or less, so nothing can be "
+            f"rejected; the smallest `n_resamples` that could is "
+            f"{pvalues.smallest_n_resamples(alpha)}.",
+            HullcalWarning,
+            stacklevel=3,
+        )
+    return alpha, n_resamples
+
+
+def _only_here(engine: object, stop_after: object) -> None:
+    if engine not in (None, "local"):
+        raise InvalidInputError(f'`engine` must be None or "local"; got {engine!r}.')
+    if stop_after is not None:
+        raise InvalidInputError(
+            f"`stop_after` must be None: all resamples are run; got {stop_after!r}."
+        )

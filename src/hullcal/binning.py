@@ -1,0 +1,89 @@
+"""Which bin a probability belongs to: the edge rule, stated once for every measure, plot and loop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hullcal._compiled.jit import compiled
+from hullcal._validation import check_integer, check_single
+
+
+def edges(n_bins: int) -> NDArray[np.float64]:
+    """Left edges of B equal-width bins of [0, 1], and +inf, so that the last bin is closed.
+
+    Bin j is [(j-1)/B, j/B), and the edge j/B is the double nearest to the quotient, which is what
+    division gives. (`numpy.linspace` multiplies instead, and misplaces 0.3, 0.6 and 0.7 at B = 10.)
+
+    >>> edges(2)
+    array([0. , 0.5, inf])
+    """
+    n_bins = check_integer(n_bins, "n_bins", 1)
+    result = np.arange(n_bins + 1) / n_bins
+    result[-1] = np.inf
+    return result
+
+
+@compiled
+def bin_index(probability, edges):  # type: ignore[no-untyped-def]
+    """The bin of a probability, from 0 to B - 1."""
+    n_bins = edges.shape[0] - 1
+    guess = min(int(probability * n_bins), n_bins - 1)
+    # The product may round across an edge, by one bin at most; the edges decide.
+    return guess + int(probability >= edges[guess + 1]) - int(probability < edges[guess])
+
+
+#: A product p*B this close to an integer may have rounded across an edge.
+_NEAR = 1e-9
+
+
+@compiled
+def bin_indices(probabilities, edges, first, out):  # type: ignore[no-untyped-def]
+    """first + bin_index of every probability, by a loop without branches wherever no edge is near."""
+    n_bins = edges.shape[0] - 1
+    near = 0
+    for n in range(probabilities.shape[0]):
+        scaled = probabilities[n] * n_bins
+        guess = min(np.int32(scaled), np.int32(n_bins - 1))
+        out[n] = np.int32(first) + guess
+        # Neither 0 nor 1 can be misplaced, and both are common.
+        off_centre = abs(scaled - guess - 0.5) > 0.5 - _NEAR
+        near += np.int32(off_centre & (scaled > 0.5) & (scaled < n_bins))
+    if near > 0:
+        for n in range(probabilities.shape[0]):
+            out[n] = np.int32(first + bin_index(probabilities[n], edges))
+
+
+@dataclass(frozen=True, slots=True)
+class ReliabilityTable:
+    """What a reliability diagram shows: per bin, the row count, mean confidence and accuracy."""
+
+    edges: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    confidence: NDArray[np.float64]
+    accuracy: NDArray[np.float64]
+
+
+def reliability_table(probs: ArrayLike, labels: ArrayLike, *, n_bins: int = 10) -> ReliabilityTable:
+    """Confidence and accuracy of the predicted class per equal-width bin; NaN where a bin is empty.
+
+    >>> reliability_table([[0.75, 0.25], [0.75, 0.25]], [0, 1], n_bins=2).accuracy
+    array([nan, 0.5])
+    """
+    predictions, classes = check_single(probs, labels)
+    bin_edges = edges(n_bins)
+    top = predictions.argmax(axis=1)
+    confidence = predictions[np.arange(len(top)), top].astype(np.float64)
+    # searchsorted compares with the same doubles as bin_index, and side="right" puts an edge in the
+    # bin on its right.
+    index = np.searchsorted(bin_edges, confidence, side="right") - 1
+    counts = np.bincount(index, minlength=n_bins)
+    with np.errstate(invalid="ignore"):
+        return ReliabilityTable(
+            edges=np.arange(n_bins + 1) / n_bins,
+            counts=counts,
+            confidence=np.bincount(index, confidence, minlength=n_bins) / counts,
+            accuracy=np.bincount(index, top == classes, minlength=n_bins) / counts,
+        )

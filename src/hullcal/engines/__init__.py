@@ -1,0 +1,1 @@
+"""Who evaluates a batch of weights over the rows."""

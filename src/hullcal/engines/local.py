@@ -1,0 +1,229 @@
+"""The engine of one machine: predictions packed for the compiled loops, and threads over replicates."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hullcal._compiled.jit import F1, F2, F3, I2, INT, L1, driver
+from hullcal._compiled.mixing import maximum_likelihood, mix, start_weights
+from hullcal.measures import Measure
+from hullcal.sets import ClassifierSet
+
+Floats = NDArray[np.float64]
+Progress = Callable[[int, int], None]
+
+#: EM steps behind the label-dependent start of a search; a start need not be at the maximum.
+START_ITERATIONS = 30
+EM_ITERATIONS = 500
+EM_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """g as a function of the weights, for one set of predictions and one or more *cases*.
+
+    A case is a labelling and a weighting of the rows: the data are one case, replicates are others.
+    `members` holds the distinct members in an order that does not depend on the user's, as
+    (n_members, n_classes, n_samples).
+    """
+
+    measure: Measure
+    members: Floats
+    labels: NDArray[np.int32]
+    row_weights: Floats
+    parameters: Floats
+    offset: Floats
+
+    @property
+    def n_members(self) -> int:
+        return self.members.shape[0]
+
+    @property
+    def n_classes(self) -> int:
+        return self.members.shape[1]
+
+    @property
+    def n_samples(self) -> int:
+        return self.members.shape[2]
+
+    @property
+    def n_cases(self) -> int:
+        return self.labels.shape[0]
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Floats of state and scratch that the measure's loop needs."""
+        return (
+            self.measure.state_size(self.n_classes),
+            self.measure.scratch_size(self.n_classes, self.n_samples),
+        )
+
+    def values(self, weights: Floats, cases: NDArray[np.int64]) -> Floats:
+        """g at each row of `weights`, for the case named beside it."""
+        out = np.empty(len(weights))
+        _values(
+            self.measure.value,
+            self.members,
+            self.labels,
+            self.row_weights,
+            self.parameters,
+            self.offset,
+            *self.sizes,
+            np.ascontiguousarray(weights),
+            cases,
+            out,
+        )
+        return out
+
+    def mixed(self, weights: Floats) -> Floats:
+        """The combination itself, (n_classes, n_samples)."""
+        out = np.empty(self.members.shape[1:])
+        mix(self.members, weights, out)
+        return out
+
+    def starts(self) -> Floats:
+        """Where a search of each case begins: (n_cases, 2, n_members)."""
+        out = np.empty((self.n_cases, 2, self.n_members))
+        start_weights(self.members, self.labels, self.row_weights, START_ITERATIONS, out)
+        return out
+
+    def maximum_likelihood(self) -> tuple[Floats, int]:
+        """EM weights of the first case, and how many rows no member gives a chance."""
+        weights = np.empty(self.n_members)
+        left_out = maximum_likelihood(
+            self.members, self.labels[0], self.row_weights[0], EM_ITERATIONS, EM_TOLERANCE, weights
+        )
+        return weights, round(left_out)
+
+    def recentered(self, weights: Floats) -> Objective:
+        """The objective whose residual vector has the first case's at `weights` subtracted."""
+        mixed = self.mixed(weights)
+        return replace(self, offset=self.measure.offset_at(mixed, self.labels[0], self.parameters))
+
+    def with_labels(self, labels: NDArray[np.int32]) -> Objective:
+        """The same rows under other labellings."""
+        return replace(self, labels=labels, row_weights=np.ones(labels.shape))
+
+    def with_row_weights(self, row_weights: Floats) -> Objective:
+        """The first case's labels under other weightings of the rows."""
+        labels = np.repeat(self.labels[:1], len(row_weights), axis=0)
+        return replace(self, labels=labels, row_weights=row_weights)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An objective for the data, and the way back from distinct members to the user's."""
+
+    objective: Objective
+    owner: NDArray[np.int64]
+    copies: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, classifiers: ClassifierSet, labels: NDArray[np.int32], measure: Measure) -> Problem:
+        """Pack predictions for the compiled loops; identical members become one."""
+        packed = np.ascontiguousarray(classifiers.probs.transpose(1, 2, 0), dtype=np.float64)
+        firsts, owner = _distinct(packed)
+        members = packed[firsts]
+        objective = Objective(
+            measure=measure,
+            members=members,
+            labels=np.array(labels[np.newaxis]),
+            row_weights=np.ones((1, len(labels))),
+            parameters=measure.parameters(classifiers.mean()),
+            offset=measure.no_offset(members.shape[1]),
+        )
+        return cls(objective, owner, np.bincount(owner))
+
+    def weights(self, distinct: Floats) -> Floats:
+        """Weights of the user's members; copies share theirs equally."""
+        return distinct[self.owner] / self.copies[self.owner]
+
+
+def _distinct(packed: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Positions of the distinct members in lexicographic order, and for each member its position there.
+
+    An order taken from the predictions themselves makes every search, and every draw of weights,
+    indifferent to the order of members.
+    """
+    members = packed.reshape(len(packed), -1)
+    order = np.lexsort(members[:, 15::-1].T if members.shape[1] > 15 else members[:, ::-1].T)
+    head = members[order, :16]
+    if (head[1:] == head[:-1]).all(axis=1).any():
+        order = np.array(sorted(range(len(members)), key=functools.cmp_to_key(_compare(members))))
+    owner = np.zeros(len(members), dtype=np.int64)
+    firsts = [int(order[0])]
+    for member in order[1:]:
+        if not np.array_equal(members[member], members[firsts[-1]]):
+            firsts.append(int(member))
+        owner[member] = len(firsts) - 1
+    return np.array(firsts), owner
+
+
+def _compare(members: Floats) -> Callable[[int, int], int]:
+    def compare(a: int, b: int) -> int:
+        different = np.flatnonzero(members[a] != members[b])
+        if different.size == 0:
+            return 0
+        return -1 if members[a, different[0]] < members[b, different[0]] else 1
+
+    return compare
+
+
+def run_replicates(
+    block: Callable[[int, int], Floats],
+    n_resamples: int,
+    n_samples: int,
+    *,
+    n_jobs: int,
+    progress: Progress | None,
+) -> Floats:
+    """Collect block(first, last) over all replicates, on threads; the split never changes a value."""
+    # A block is small enough for steady progress, prompt interruption and modest memory.
+    size = max(1, min(-(-n_resamples // 8), 4_000_000 // n_samples))
+    bounds = [(first, min(first + size, n_resamples)) for first in range(0, n_resamples, size)]
+    out = np.empty(n_resamples)
+
+    def run(bound: tuple[int, int]) -> int:
+        first, last = bound
+        out[first:last] = block(first, last)
+        return last - first
+
+    done = 0
+    if n_jobs == 1:
+        for bound in bounds:
+            done += run(bound)
+            if progress is not None:
+                progress(done, n_resamples)
+        return out
+    with ThreadPoolExecutor(n_jobs) as pool:
+        try:
+            for count in pool.map(run, bounds):
+                done += count
+                if progress is not None:
+                    progress(done, n_resamples)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return out
+
+
+@driver(F3, I2, F2, F1, F1, INT, INT, F2, L1, F1)
+def _values(  # type: ignore[no-untyped-def]
+    value, members, labels, row_weights, parameters, offset, state_size, scratch_size,
+    weights, cases, out,
+):  # fmt: skip
+    mixed = np.empty(members.shape[1:])
+    state = np.zeros(state_size)
+    scratch = np.zeros(scratch_size)
+    for r in range(weights.shape[0]):
+        mix(members, weights[r], mixed)
+        case = cases[r]
+        out[r] = value(
+            mixed, labels[case], row_weights[case], parameters, offset, state, scratch
+        )

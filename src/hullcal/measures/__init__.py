@@ -1,0 +1,37 @@
+"""Calibration measures: one file each, discovered; `available()` names them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from hullcal._discovery import discover, named
+from hullcal.measures._base import Measure
+from hullcal.measures._custom import CustomMeasure
+
+__all__ = ["CustomMeasure", "Measure", "available", "resolve"]
+
+
+@cache
+def _registry() -> dict[str, Measure]:
+    return discover(sys.modules[__name__], Measure)
+
+
+def available() -> tuple[str, ...]:
+    """Names of the measures that `measure=` accepts.
+
+    >>> available()
+    ('ece_conf', 'ece_cwise', 'hl_cwise', 'skce_b', 'skce_ul', 'skce_uq')
+    """
+    return tuple(sorted(_registry()))
+
+
+def resolve(measure: str | Measure | Callable[..., Any]) -> Measure:
+    """The measure of a name; a measure or a callable as it is."""
+    if isinstance(measure, Measure):
+        return measure
+    if callable(measure) and not isinstance(measure, type):
+        return CustomMeasure(function=measure)
+    return named(measure, _registry(), "measure", "a Measure or a callable g(probs, labels)")

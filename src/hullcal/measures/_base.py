@@ -1,0 +1,127 @@
+"""What a measure is: a frozen value that can be called, and a loop that engines can run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hullcal._validation import check_single
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """A calibration measure g(p, D).
+
+    A subclass names itself, states its notion of calibration, and offers a compiled loop
+
+        value(mixed, labels, row_weights, parameters, offset, state, scratch) -> float
+
+    over `mixed` predictions of shape (n_classes, n_samples). It leaves the residual vector, whose
+    norm is the value, in `state`; `offset` is subtracted from that vector first. Row weights add up
+    to the number of rows. An *additive* measure also offers the two halves of that loop, `accumulate`
+    (a block of rows into `state`) and `finish` (a value from `state`), so that an engine can run it
+    over chunks.
+    """
+
+    name: ClassVar[str]
+    notion: ClassVar[str]
+    value: ClassVar[Callable[..., float]]
+    accumulate: ClassVar[Callable[..., None] | None] = None
+    finish: ClassVar[Callable[..., float] | None] = None
+    #: Whether a search may rely on derivatives.
+    smooth: ClassVar[bool] = False
+    #: Whether the value is a norm of a residual vector from which an offset can be subtracted.
+    has_residual: ClassVar[bool] = True
+    #: How many consecutive rows stay together when rows are resampled with their labels.
+    rows_per_unit: ClassVar[int] = 1
+    min_samples: ClassVar[int] = 1
+
+    @classmethod
+    def defaults(cls) -> tuple[Measure, ...]:
+        """The values that plain names stand for."""
+        return (cls(),)
+
+    def __call__(self, probs: ArrayLike, labels: ArrayLike) -> float:
+        """The measure of one classifier: `probs` of shape (n_samples, n_classes)."""
+        predictions, classes = check_single(probs, labels)
+        mixed = np.ascontiguousarray(predictions.T, dtype=np.float64)
+        return self.evaluate(mixed, classes, self.parameters(predictions))
+
+    def evaluate(
+        self,
+        mixed: Floats,
+        labels: NDArray[np.int32],
+        parameters: Floats,
+        *,
+        row_weights: Floats | None = None,
+        offset: Floats | None = None,
+    ) -> float:
+        """The value of mixed predictions, unchecked."""
+        n_classes, n_samples = mixed.shape
+        return float(
+            self.value(
+                mixed,
+                labels,
+                np.ones(n_samples) if row_weights is None else row_weights,
+                parameters,
+                self.no_offset(n_classes) if offset is None else offset,
+                np.zeros(self.state_size(n_classes)),
+                np.zeros(self.scratch_size(n_classes, n_samples)),
+            )
+        )
+
+    def parameters(self, average: NDArray[np.floating]) -> Floats:
+        """What the loop must know, fixed once per data set; `average` is the mean member (N, K)."""
+        raise NotImplementedError
+
+    def state_size(self, n_classes: int) -> int:
+        """Length of the residual vector."""
+        raise NotImplementedError
+
+    def scratch_size(self, n_classes: int, n_samples: int) -> int:
+        """Floats of working memory for a block of rows."""
+        return 0
+
+    def no_offset(self, n_classes: int) -> Floats:
+        """The offset that changes nothing."""
+        return np.zeros(self.state_size(n_classes))
+
+    def offset_at(self, mixed: Floats, labels: NDArray[np.int32], parameters: Floats) -> Floats:
+        """The residual vector of the data, to be subtracted from those of replicates."""
+        n_classes, n_samples = mixed.shape
+        state = np.zeros(self.state_size(n_classes))
+        self.value(
+            mixed,
+            labels,
+            np.ones(n_samples),
+            parameters,
+            self.no_offset(n_classes),
+            state,
+            np.zeros(self.scratch_size(n_classes, n_samples)),
+        )
+        return state
+
+    def check(self, n_samples: int) -> None:
+        """Refuse data for which the measure is not defined."""
+        if n_samples < self.min_samples:
+            from hullcal._validation import InvalidInputError
+
+            raise InvalidInputError(
+                f"measure `{self.name}` needs at least {self.min_samples} rows; got {n_samples}."
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Name and settings, for results that are written down."""
+        return {"name": self.name, **self.settings()}
+
+    def settings(self) -> dict[str, Any]:
+        """The fields that make this measure differ from others of its kind."""
+        from dataclasses import asdict
+
+        return asdict(self)

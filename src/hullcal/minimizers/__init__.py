@@ -1,0 +1,44 @@
+"""Searches over the simplex (line 7 of Algorithm 1): one file each, discovered."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from typing import Any
+
+from hullcal._discovery import discover, named
+from hullcal.minimizers._base import Minima, Minimizer
+
+
+@cache
+def _registry() -> dict[str, Minimizer]:
+    return discover(sys.modules[__name__], Minimizer)
+
+
+def available() -> tuple[str, ...]:
+    """Names of the searches that `minimizer=` accepts.
+
+    >>> available()
+    ('cobyla', 'exact', 'pairwise', 'random', 'slsqp')
+    """
+    return tuple(sorted(_registry()))
+
+
+def resolve(minimizer: str | Minimizer) -> Minimizer:
+    """The search of a name; a search as it is."""
+    if isinstance(minimizer, Minimizer):
+        return minimizer
+    return named(minimizer, _registry(), "minimizer", "a Minimizer")
+
+
+def __getattr__(name: str) -> Any:
+    """The classes themselves: `minimizers.Pairwise` and so on."""
+    classes = {type(value).__name__: type(value) for value in _registry().values()}
+    if name in classes:
+        return classes[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    classes = sorted(type(value).__name__ for value in _registry().values())
+    return ["Minima", "Minimizer", "available", "resolve", *classes]

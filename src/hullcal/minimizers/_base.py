@@ -1,0 +1,90 @@
+"""What a search is: a frozen value that finds weights of small g for every case of an objective."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hullcal._validation import InvalidInputError, check_integer
+from hullcal.engines.local import Objective
+from hullcal.measures import Measure
+
+
+@dataclass(frozen=True, slots=True)
+class Minima:
+    """What a search found, one entry for each case of the objective."""
+
+    weights: NDArray[np.float64]
+    values: NDArray[np.float64]
+    n_evaluations: NDArray[np.int64]
+    converged: NDArray[np.bool_]
+
+    @classmethod
+    def empty(cls, n_cases: int, n_members: int) -> Self:
+        """Room for the answers."""
+        return cls(
+            np.zeros((n_cases, n_members)),
+            np.zeros(n_cases),
+            np.zeros(n_cases, dtype=np.int64),
+            np.zeros(n_cases, dtype=np.bool_),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Minimizer:
+    """Line 7 of Algorithm 1.
+
+    A subclass implements `search` for an objective of two or more distinct members. Its random
+    choices come from `key` alone, so all cases of all objectives are searched by the same draws.
+    """
+
+    name: ClassVar[str]
+    #: Evaluations of g when `max_evaluations` is left open: by itself, and inside a test.
+    default_budget: ClassVar[int] = 10_000
+    test_budget: ClassVar[int] = 1_000
+    #: Whether any function of the weights will do, a step function as well.
+    any_function: ClassVar[bool] = True
+    max_evaluations: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_evaluations is not None:
+            check_integer(self.max_evaluations, "max_evaluations", 1)
+
+    @classmethod
+    def defaults(cls) -> tuple[Minimizer, ...]:
+        """The values that plain names stand for."""
+        return (cls(),)
+
+    def budgeted(self, *, in_test: bool) -> Self:
+        """This search with its budget settled."""
+        if self.max_evaluations is not None:
+            return self
+        return replace(self, max_evaluations=self.test_budget if in_test else self.default_budget)
+
+    def check(self, measure: Measure, n_members: int) -> None:
+        """Refuse a measure or a set this search cannot take, naming both."""
+
+    def minimize(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
+        """The best weights found, for every case; a set of one member needs no search."""
+        if objective.n_members > 1:
+            return self.search(objective, key)
+        minima = Minima.empty(objective.n_cases, 1)
+        minima.weights[:] = 1.0
+        minima.values[:] = objective.values(minima.weights, np.arange(objective.n_cases))
+        minima.n_evaluations[:] = 1
+        minima.converged[:] = True
+        return minima
+
+    def search(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
+        """Search the simplex for every case."""
+        raise NotImplementedError
+
+    def settings(self) -> dict[str, Any]:
+        """The fields of this search."""
+        return asdict(self)
+
+    def _refuse(self, what: str, instead: str) -> InvalidInputError:
+        return InvalidInputError(f"minimizer `{self.name}` cannot take {what}; {instead}.")

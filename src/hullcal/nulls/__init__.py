@@ -1,0 +1,32 @@
+"""Reference distributions of the test: one file each, discovered, each for a stated hypothesis."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+
+from hullcal._discovery import discover, named
+from hullcal.nulls._base import Null, Outcome, Resampling
+
+__all__ = ["Null", "Outcome", "Resampling", "available", "resolve"]
+
+
+@cache
+def _registry() -> dict[str, Null]:
+    return discover(sys.modules[__name__], Null)
+
+
+def available() -> tuple[str, ...]:
+    """Names of the nulls that `null=` accepts.
+
+    >>> available()
+    ('maximized', 'paper', 'recentered', 'refit')
+    """
+    return tuple(sorted(_registry()))
+
+
+def resolve(null: str | Null) -> Null:
+    """The null of a name; a null as it is."""
+    if isinstance(null, Null):
+        return null
+    return named(null, _registry(), "null", "a Null")

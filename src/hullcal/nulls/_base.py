@@ -1,0 +1,110 @@
+"""What a null is: a hypothesis, and a way to make the distribution of the statistic under it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hullcal._compiled.mixing import cumulate, draw_labels
+from hullcal._validation import InvalidInputError
+from hullcal.engines.local import Objective, Problem, Progress, run_replicates
+from hullcal.measures import Measure
+from hullcal.minimizers import Minima, Minimizer
+
+Floats = NDArray[np.float64]
+
+#: H0 and H0' of the definitions, in words.
+CALIBRATED = "the convex hull of the members contains a calibrated classifier"
+TRUTH = "the convex hull of the members contains the truth"
+
+
+@dataclass(frozen=True, slots=True)
+class Resampling:
+    """How the replicates are run: how many, from which stream, on how many threads."""
+
+    n_resamples: int
+    key: NDArray[np.uint64]
+    n_jobs: int = 1
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The statistic with its weights (of distinct members), and its distribution under the null."""
+
+    statistic: float
+    weights: Floats
+    distribution: Floats
+    n_evaluations: int
+    converged: bool
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Null:
+    """Lines 1 to 5 of Algorithm 1, or a better answer to the same need."""
+
+    name: ClassVar[str]
+    hypothesis: ClassVar[str]
+    #: Whether the distribution is made by subtracting a residual vector.
+    needs_residual: ClassVar[bool] = False
+
+    @classmethod
+    def defaults(cls) -> tuple[Null, ...]:
+        """The values that plain names stand for."""
+        return (cls(),)
+
+    def check(self, measure: Measure, minimizer: Minimizer) -> None:
+        """Refuse a measure that this null cannot take, naming both and what would do."""
+        if self.needs_residual and not measure.has_residual:
+            raise InvalidInputError(
+                f"null `{self.name}` needs a residual vector, and measure `{measure.name}` has none; "
+                'use null="refit", "maximized" or "paper".'
+            )
+
+    def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:
+        """Statistic and reference distribution."""
+        raise NotImplementedError
+
+
+class Replicates:
+    """Minima of replicates of the data, each searched as the data were."""
+
+    def __init__(self, minimizer: Minimizer, resampling: Resampling) -> None:
+        self._minimizer = minimizer
+        self._resampling = resampling
+        self.n_evaluations = 0
+
+    def minimize(self, objective: Objective) -> Minima:
+        """Line 7 for one objective, its evaluations counted."""
+        minima = self._minimizer.minimize(objective, self._resampling.key)
+        self.n_evaluations += int(minima.n_evaluations.sum())
+        return minima
+
+    def of_labels(self, objective: Objective, weights: Floats) -> Floats:
+        """Rows fixed, labels drawn from p_weights, minimised again."""
+        cumulative = np.empty(objective.members.shape[1:])
+        cumulate(objective.mixed(weights), cumulative)
+
+        def block(first: int, last: int) -> Floats:
+            labels = np.empty((last - first, objective.n_samples), dtype=np.int32)
+            levels = np.empty(objective.n_samples)
+            for d in range(first, last):
+                draw_labels(cumulative, self._resampling.key, d, levels, labels[d - first])
+            return self.minimize(objective.with_labels(labels)).values
+
+        return self.run(block, objective)
+
+    def run(self, block: Callable[[int, int], Floats], objective: Objective) -> Floats:
+        """All replicates, block by block."""
+        return run_replicates(
+            block,
+            self._resampling.n_resamples,
+            objective.n_samples,
+            n_jobs=self._resampling.n_jobs,
+            progress=self._resampling.progress,
+        )

@@ -1,0 +1,113 @@
+"""The largest Monte Carlo p-value over all combinations (Dufour 2006)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hullcal._compiled.jit import F1, F2, INT, U1, driver
+from hullcal._compiled.mixing import cumulate, draw_labels
+from hullcal._validation import InvalidInputError
+from hullcal.engines.local import Objective, Problem
+from hullcal.measures import Measure
+from hullcal.minimizers import Minimizer
+from hullcal.nulls._base import CALIBRATED, Floats, Null, Outcome, Resampling
+from hullcal.pvalues import exceeds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Maximized(Null):
+    r"""Maximised Monte Carlo test.
+
+    For each :math:`\lambda`, :math:`p(\lambda)` is the p-value of "p_λ is calibrated" from labels
+    drawn from p_λ, rows fixed, with the same random numbers for every λ; the test's p-value is the
+    largest. The statistic and its distribution are those at that λ (ties: the smaller g). The level
+    holds for any N under strong calibration if the maximum is found; a search that stops short can
+    only make p too small, and `converged` says whether it did.
+    """
+
+    name: ClassVar[str] = "maximized"
+    hypothesis: ClassVar[str] = CALIBRATED
+
+    def check(self, measure: Measure, minimizer: Minimizer) -> None:
+        super().check(measure, minimizer)
+        if not minimizer.any_function:
+            raise InvalidInputError(
+                f"null `{self.name}` maximises a step function of the weights, which minimizer "
+                f'`{minimizer.name}` cannot take; use minimizer="pairwise".'
+            )
+
+    def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:
+        objective = problem.objective
+        rank = _Rank(objective=objective, resampling=resampling)
+        found = minimizer.minimize(replace(objective, measure=rank), resampling.key)
+        weights = found.weights[0]
+        statistic, distribution = rank.at(objective.mixed(weights))
+        return Outcome(
+            statistic=statistic,
+            weights=weights,
+            distribution=distribution,
+            n_evaluations=int(found.n_evaluations[0]) * (resampling.n_resamples + 1),
+            converged=bool(found.converged[0]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Rank(Measure):
+    """What the search minimises: minus the number of exceedances at λ, ties broken by g there."""
+
+    name: ClassVar[str] = "rank"
+    objective: Objective
+    resampling: Resampling
+
+    @property
+    def value(self) -> Callable[..., float]:  # type: ignore[override]
+        """The score of mixed predictions; it ranks by exceedances, then by g."""
+
+        def score(mixed: Floats, *_: NDArray[np.generic]) -> float:
+            statistic, null = self.at(mixed)
+            tie_break = 0.5 if np.isinf(statistic) else 0.5 * statistic / (1.0 + abs(statistic))
+            return tie_break - float(exceeds(null, statistic).sum())
+
+        return score
+
+    def at(self, mixed: Floats) -> tuple[float, Floats]:
+        """g of the data, and of labels drawn from the mixed predictions."""
+        objective = self.objective
+        measure = objective.measure
+        statistic = measure.evaluate(mixed, objective.labels[0], objective.parameters)
+        null = np.empty(self.resampling.n_resamples)
+        _label_null(
+            measure.value,
+            mixed,
+            objective.parameters,
+            objective.offset,
+            *objective.sizes,
+            self.resampling.key,
+            null,
+        )
+        return statistic, null
+
+    def state_size(self, n_classes: int) -> int:
+        return 0
+
+
+@driver(F2, F1, F1, INT, INT, U1, F1)
+def _label_null(  # type: ignore[no-untyped-def]
+    value, mixed, parameters, offset, state_size, scratch_size, key, out
+):
+    n_classes, n_samples = mixed.shape
+    cumulative = np.empty((n_classes, n_samples))
+    levels = np.empty(n_samples)
+    labels = np.empty(n_samples, dtype=np.int32)
+    ones = np.ones(n_samples)
+    state = np.zeros(state_size)
+    scratch = np.zeros(scratch_size)
+    cumulate(mixed, cumulative)
+    for d in range(out.shape[0]):
+        draw_labels(cumulative, key, d, levels, labels)
+        out[d] = value(mixed, labels, ones, parameters, offset, state, scratch)

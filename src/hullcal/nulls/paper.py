@@ -1,0 +1,110 @@
+"""Lines 1 to 5 of Algorithm 1, to the letter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from hullcal._compiled.jit import F1, F3, INT, L1, U1, driver
+from hullcal._compiled.mixing import mix
+from hullcal._compiled.streams import LABELS, ROWS, uniform, uniform_weights
+from hullcal.engines.local import Problem
+from hullcal.minimizers import Minimizer
+from hullcal.nulls._base import CALIBRATED, Floats, Null, Outcome, Replicates, Resampling
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paper(Null):
+    """The null of Mortier et al. (2023).
+
+    A replicate draws rows with replacement (line 2), weights uniformly from the simplex (line 3) and
+    labels from that combination (line 4), and evaluates g there without a search (line 5). Since
+    line 7 minimises and line 5 does not, the test is very conservative, the more so the better the
+    search; nothing is proven about its level.
+    """
+
+    name: ClassVar[str] = "paper"
+    hypothesis: ClassVar[str] = CALIBRATED
+
+    def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:
+        objective = problem.objective
+        replicates = Replicates(minimizer, resampling)
+
+        def block(first: int, last: int) -> Floats:
+            out = np.empty(last - first)
+            _lines_1_to_5(
+                objective.measure.value,
+                objective.members,
+                problem.copies,
+                objective.parameters,
+                objective.offset,
+                *objective.sizes,
+                resampling.key,
+                first,
+                out,
+            )
+            return out
+
+        distribution = replicates.run(block, objective)
+        observed = replicates.minimize(objective)
+        return Outcome(
+            statistic=float(observed.values[0]),
+            weights=observed.weights[0],
+            distribution=distribution,
+            n_evaluations=replicates.n_evaluations + resampling.n_resamples,
+            converged=bool(observed.converged[0]),
+        )
+
+
+@driver(F3, L1, F1, F1, INT, INT, U1, INT, F1)
+def _lines_1_to_5(  # type: ignore[no-untyped-def]
+    value, members, copies, parameters, offset, state_size, scratch_size, key, first, out
+):
+    n_members, n_classes, n_samples = members.shape
+    mixed = np.empty((n_classes, n_samples))
+    drawn = np.empty((n_classes, n_samples))
+    simplex = np.empty(copies.sum())
+    weights = np.empty(n_members)
+    rows = np.empty(n_samples, dtype=np.int64)
+    seen = np.empty(n_samples, dtype=np.int64)
+    levels = np.empty(n_samples)
+    labels = np.empty(n_samples, dtype=np.int32)
+    ones = np.ones(n_samples)
+    state = np.zeros(state_size)
+    scratch = np.zeros(scratch_size)
+    for replicate in range(out.shape[0]):
+        d = first + replicate
+        # Line 2. A row drawn twice is two rows: the label of its c-th copy has its own number.
+        seen[:] = 0
+        for n in range(n_samples):
+            row = int(uniform(key, ROWS, d, n, 0) * n_samples)
+            rows[n] = row
+            levels[n] = uniform(key, LABELS, d, row, seen[row])
+            seen[row] += 1
+        # Line 3. The simplex is that of all members; identical ones add up.
+        uniform_weights(key, d, simplex)
+        m = 0
+        for distinct in range(n_members):
+            weights[distinct] = 0.0
+            for _ in range(copies[distinct]):
+                weights[distinct] += simplex[m]
+                m += 1
+        mix(members, weights, mixed)
+        # Line 4.
+        for k in range(n_classes):
+            for n in range(n_samples):
+                drawn[k, n] = mixed[k, rows[n]]
+        labels[:] = 0
+        for n in range(n_samples):
+            total = 0.0
+            for k in range(n_classes):
+                total += drawn[k, n]
+            level = levels[n] * total
+            below = 0.0
+            for k in range(n_classes - 1):
+                below += drawn[k, n]
+                labels[n] += np.int32(below <= level)
+        # Line 5.
+        out[replicate] = value(drawn, labels, ones, parameters, offset, state, scratch)

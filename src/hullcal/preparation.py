@@ -1,0 +1,116 @@
+"""Bring predictions into the shape the tests take: binary problems, held-out rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hullcal._validation.arguments import check_fraction, check_seed
+from hullcal._validation.errors import refusal
+from hullcal._validation.foreign import BFLOAT16, as_array
+from hullcal._validation.labels import label_array
+from hullcal._validation.probabilities import check_dtype
+
+__all__ = ["from_binary", "split"]
+
+
+def from_binary(p: Any) -> NDArray[Any]:
+    """Turn probabilities of class 1 into predictions over two classes.
+
+    Parameters
+    ----------
+    p : array-like of shape (n_samples, n_members)
+        Or (n_samples,) for one classifier, or a list of M arrays (n_samples,). Values in [0, 1].
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_members, 2)
+        Class 0 gets ``1 - p``. float32 stays float32, everything else becomes float64.
+
+    Examples
+    --------
+    >>> from_binary([0.25, 1.0])
+    array([[[0.75, 0.25]],
+    <BLANKLINE>
+           [[0.  , 1.  ]]])
+    """
+    array = as_array(p, "p", member_ndim=1).array
+    check_dtype(array, "p")
+    if array.ndim not in (1, 2) or array.size == 0:
+        repair = "Predictions over classes, (n_samples, n_members, n_classes), need no conversion."
+        rule = "must have shape (n_samples, n_members) or (n_samples,), without an empty axis"
+        raise refusal("p", rule, f"shape {array.shape}", repair)
+    dtype = np.float32 if array.dtype.char == "f" else np.float64
+    ones: NDArray[Any] = array.astype(dtype).reshape(array.shape[0], -1)
+    bad = ~((ones >= 0) & (ones <= 1))  # NaN fails both comparisons
+    if bad.any():
+        n, m = (int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
+        came = f"{float(ones[n, m])} at (n, m) = ({n}, {m}) ({np.count_nonzero(bad)} such in all)"
+        repair = (
+            "Logits first need a sigmoid, `1 / (1 + np.exp(-z))`; rounding, `np.clip(p, 0, 1)`."
+        )
+        raise refusal("p", "must lie in [0, 1]", came, repair)
+    return np.stack([1 - ones, ones], axis=-1)
+
+
+def split(
+    probs: Any, labels: Any, *, fraction: float = 0.5, rng: Any = 0
+) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    """Split rows at random into two disjoint parts, one to choose on and one to test on.
+
+    Parameters
+    ----------
+    probs : array-like of shape (n_samples, n_members, n_classes) or (n_samples, n_classes)
+        Or a list of M arrays (n_samples, n_classes). Probabilities or logits; values are not
+        checked here.
+    labels : array-like of length n_samples
+        Any labels.
+    fraction : float
+        The first part holds ``round(fraction * n_samples)`` rows, but at least one row goes to
+        each part.
+    rng : None, int or numpy.random.Generator
+        Where the choice of rows comes from; the default always makes the same choice.
+
+    Returns
+    -------
+    (probs_a, labels_a), (probs_b, labels_b)
+        Copies, as numpy arrays (bfloat16 tensors stay tensors), with rows in their old order.
+
+    Examples
+    --------
+    >>> (_, first), (_, second) = split([[0.5, 0.5]] * 4, [0, 1, 0, 1], fraction=0.25)
+    >>> len(first), len(second)
+    (1, 3)
+    """
+    fraction = check_fraction(fraction, "fraction")
+    given = as_array(probs, "probs", member_ndim=2)
+    truth = label_array(labels)
+    _check_rows(given.array, truth)
+    first, second = _two_parts(len(truth), fraction, check_seed(rng))
+    # numpy has no bfloat16: as float32 the rows would look far too coarse for their type.
+    keep = given.precision is BFLOAT16 and hasattr(probs, "shape")
+    rows = probs if keep else given.array
+    return (rows[first], truth[first]), (rows[second], truth[second])
+
+
+def _check_rows(probs: NDArray[Any], labels: NDArray[Any]) -> None:
+    came = f"`probs` of shape {probs.shape} and `labels` of shape {labels.shape}"
+    if probs.ndim not in (2, 3):
+        rule = "must have shape (n_samples, n_members, n_classes) or (n_samples, n_classes)"
+        raise refusal("probs", rule, came, "The order is `split(probs, labels)`.")
+    if labels.ndim == 0 or len(labels) != len(probs):
+        rule = "and `labels` must have the same number of samples, on the first axis"
+        raise refusal("probs", rule, came, "Pass predictions and labels of the same rows.")
+    if len(probs) < 2:
+        raise refusal("probs", "must have at least 2 rows to split", came, "Pass more rows.")
+
+
+def _two_parts(
+    n_samples: int, fraction: float, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Choose rows without replacement; both parts in ascending order, neither empty."""
+    size = min(max(round(fraction * n_samples), 1), n_samples - 1)
+    order = np.random.default_rng(seed).permutation(n_samples)
+    return np.sort(order[:size]), np.sort(order[size:])

@@ -1,0 +1,29 @@
+"""Progress of long work: a bar on stderr, or the caller's own function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Report = Callable[[int, int], None]
+
+
+@contextmanager
+def reporting(progress: bool | Report, what: str = "resamples") -> Iterator[Report | None]:
+    """A function to be told (done, total), or None where nobody wants to know."""
+    if callable(progress):
+        yield progress
+    elif not progress:
+        yield None
+    else:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+        columns = (what, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task(what)
+
+            def report(done: int, total: int) -> None:
+                bar.update(task, completed=done, total=total)
+
+            yield report

@@ -1,0 +1,236 @@
+"""What a test and a search give back: data, what follows from it, and words for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hullcal import pvalues
+from hullcal._validation import InvalidInputError, check_fraction
+
+#: Members shown by name when a result is printed.
+_SHOWN = 6
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Result:
+    """Frozen data with a dictionary form that JSON can hold."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as plain Python values; infinities stay floats."""
+        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The result that `to_dict` described."""
+        names = {field.name for field in fields(cls)}
+        if set(data) != names:
+            odd = sorted(names ^ set(data))
+            raise InvalidInputError(f"not a {cls.__name__}: missing or unknown fields {odd}.")
+        arrays = {"weights", "null_distribution"}
+        values = {
+            name: np.asarray(value, dtype=np.float64) if name in arrays else value
+            for name, value in data.items()
+        }
+        values["notes"] = tuple(values["notes"])
+        return cls(**values)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.to_dict() == other.to_dict()  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash(repr(self.to_dict()))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MinimizeResult(_Result):
+    """Line 7 of Algorithm 1: the best weights a search found.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_members,)
+    value : float
+        The measure at `weights`.
+    n_evaluations : int
+    converged : bool
+        Whether the search ended by its own rule rather than by its budget.
+    measure, minimizer : str
+    settings : dict
+        Settings of measure and minimizer.
+    seed : int
+        Gives the same answer again as `rng`.
+    notes : tuple of str
+        What was done to the input.
+    """
+
+    weights: NDArray[np.float64]
+    value: float
+    n_evaluations: int
+    converged: bool
+    measure: str
+    minimizer: str
+    settings: dict[str, Any]
+    seed: int
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        end = "converged" if self.converged else "budget spent"
+        return (
+            f"{self.measure} = {self.value:.6g} at {_weights_in_words(self.weights)}\n"
+            f"({self.minimizer}, {self.n_evaluations} evaluations, {end})"
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CalibrationTestResult(_Result):
+    """A test of a classifier set: Algorithm 1 from statistic to decision.
+
+    Attributes
+    ----------
+    statistic : float
+        t, the smallest value of the measure that the search found over the hull.
+    weights : ndarray of shape (n_members,)
+        The combination with that value. Chosen on the tested rows, it looks better there than
+        elsewhere.
+    null_distribution : ndarray of shape (n_resamples,)
+        Values of the statistic under the hypothesis.
+    alpha : float
+    hypothesis : str
+        What was tested, in words.
+    measure, null, minimizer : str
+    settings : dict
+        Settings of measure and minimizer.
+    n_evaluations : int
+        Evaluations of the measure, on the data and on all replicates together.
+    converged : bool
+        Whether the search on the data ended by its own rule rather than by its budget.
+    seed : int
+        Gives the same result again as `rng`.
+    n_samples, n_classes : int
+    notes : tuple of str
+        What was done to the input, and what to know about the run.
+    """
+
+    statistic: float
+    weights: NDArray[np.float64]
+    null_distribution: NDArray[np.float64]
+    alpha: float
+    hypothesis: str
+    measure: str
+    null: str
+    minimizer: str
+    settings: dict[str, Any]
+    n_evaluations: int
+    converged: bool
+    seed: int
+    n_samples: int
+    n_classes: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_resamples(self) -> int:
+        """D, the number of null values."""
+        return len(self.null_distribution)
+
+    @property
+    def n_members(self) -> int:
+        """M, the number of members."""
+        return len(self.weights)
+
+    @cached_property
+    def pvalue(self) -> float:
+        """(1 + number of null values that reach the statistic) / (1 + D)."""
+        return pvalues.monte_carlo(self.statistic, self.null_distribution)
+
+    @cached_property
+    def pvalue_interval(self) -> tuple[float, float]:
+        """Where the p-value of infinitely many resamples lies, with 95 % confidence."""
+        count = int(pvalues.exceeds(self.null_distribution, self.statistic).sum())
+        return pvalues.interval(count, self.n_resamples)
+
+    @property
+    def rejected(self) -> bool:
+        """The decision at `alpha`."""
+        return self.decide(self.alpha)
+
+    @property
+    def critical_value(self) -> float:
+        """q: a statistic above it is rejected at `alpha`."""
+        return pvalues.critical_value(self.null_distribution, self.alpha)
+
+    def decide(self, alpha: float) -> bool:
+        """Whether the hypothesis is rejected at any level, from the same run."""
+        return self.pvalue <= check_fraction(alpha, "alpha")
+
+    @property
+    def too_close_to_call(self) -> bool:
+        """Whether more resamples could change the decision."""
+        low, high = self.pvalue_interval
+        return low <= self.alpha <= high
+
+    def __str__(self) -> str:
+        low, high = self.pvalue_interval
+        verdict = "REJECTED" if self.rejected else "not rejected"
+        lines = [
+            f"Hypothesis   {self.hypothesis}",
+            f"Verdict      {verdict} at alpha = {self.alpha:g}"
+            + ("  (too close to call: raise n_resamples)" if self.too_close_to_call else ""),
+            f"p-value      {self.pvalue:.4g}   (95 % Monte Carlo interval {low:.4g} to {high:.4g})",
+            f"Statistic    {self.measure} = {self.statistic:.6g}   "
+            f"(critical value {self.critical_value:.6g})",
+            f"Weights      {_weights_in_words(self.weights)}",
+            "             chosen on these rows, so they look better here than elsewhere",
+            f"Run          null {self.null}, {self.n_resamples} resamples; minimizer "
+            f"{self.minimizer}, {self.n_evaluations} evaluations"
+            f"{'' if self.converged else ' (budget spent before convergence)'}",
+            f"Data         {self.n_samples} rows, {self.n_members} members, "
+            f"{self.n_classes} classes; seed {self.seed}",
+        ]
+        if not self.rejected:
+            lines.insert(2, "             (which is not proof that the hypothesis is true)")
+        return "\n".join(lines + [f"Note         {note}" for note in self.notes])
+
+
+def _weights_in_words(weights: NDArray[np.float64]) -> str:
+    """The largest weights by member number, and how much the others share."""
+    order = np.argsort(-weights, kind="stable")
+    shown = [m for m in order[:_SHOWN] if weights[m] > 0.0005]
+    words = ", ".join(f"{weights[m]:.3f} on member {m}" for m in shown)
+    rest = math.fsum(weights[m] for m in order if m not in shown)
+    n_rest = int(np.count_nonzero(weights)) - len(shown)
+    return words + (f", {rest:.3f} on {n_rest} others" if n_rest > 0 and rest >= 0.0005 else "")
+
+
+def adjust(
+    results: Sequence[CalibrationTestResult | float], *, method: str = "holm"
+) -> NDArray[np.float64]:
+    """Adjusted p-values of several tests, in their order.
+
+    Parameters
+    ----------
+    results : sequence of results, or of p-values
+    method : {"holm"}
+        Rejecting where the adjusted p-value is at most alpha keeps the chance of any false
+        rejection below alpha, whatever the dependence between the tests.
+
+    Examples
+    --------
+    >>> adjust([0.01, 0.04, 0.03])
+    array([0.03, 0.06, 0.06])
+    """
+    if method != "holm":
+        raise InvalidInputError(f'`method` must be "holm"; got {method!r}.')
+    raw = [r.pvalue if isinstance(r, CalibrationTestResult) else float(r) for r in results]
+    if not all(0.0 <= p <= 1.0 for p in raw):
+        raise InvalidInputError(f"`results` must be results or p-values in [0, 1]; got {raw}.")
+    return pvalues.holm(raw)

@@ -1,0 +1,99 @@
+"""ClassifierSet: the convex hull of its members."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hullcal import _validation
+
+__all__ = ["ClassifierSet"]
+
+
+@dataclass(frozen=True, init=False, repr=False, eq=False)
+class ClassifierSet:
+    """The convex hull of its members: every combination of them with non-negative weights.
+
+    Parameters
+    ----------
+    probs : array-like of shape (n_samples, n_members, n_classes)
+        Or (N, K) for one member, or a list of M arrays (N, K). A read-only view is kept if it can.
+    classes : sequence of K hashables, optional
+        Names of the classes, in the order of the last axis.
+    from_logits, from_log : bool
+        What `probs` holds instead of probabilities.
+    """
+
+    probs: NDArray[Any]
+    classes: tuple[Hashable, ...] | None
+    notes: tuple[str, ...]  # what was done to the input on the way in
+
+    def __init__(
+        self, probs: Any, *, classes: Any = None, from_logits: bool = False, from_log: bool = False
+    ) -> None:
+        checked = _validation.check_probs(probs, from_logits=from_logits, from_log=from_log)
+        self._fill(checked, classes)
+
+    def _fill(self, checked: _validation.Predictions, classes: Any) -> Self:
+        names = _validation.check_classes(classes, checked.probs.shape[2])
+        vars(self).update(probs=checked.probs, classes=names, notes=checked.notes)
+        return self
+
+    @classmethod
+    def of(cls, probs: Any, **options: Any) -> ClassifierSet:
+        """Give a set as it is, unchecked, and make one of anything else (same options)."""
+        if not isinstance(probs, ClassifierSet):
+            return cls(probs, **options)
+        _validation.check_settled(probs.classes, probs.n_classes, **options)
+        return probs
+
+    @classmethod
+    def with_labels(
+        cls, probs: Any, labels: Any, **options: Any
+    ) -> tuple[ClassifierSet, NDArray[np.int32]]:
+        """Do as `of`, and validate labels beside the predictions, which tells more of both."""
+        if isinstance(probs, ClassifierSet):
+            return cls.of(probs, **options), probs.labels(labels)
+        checked, truth = _validation.check_set_and_labels(probs, labels, **options)
+        return cls.__new__(cls)._fill(checked, options.get("classes")), truth
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows, N."""
+        return len(self.probs)
+
+    @property
+    def n_members(self) -> int:
+        """Number of classifiers, M."""
+        return int(self.probs.shape[1])
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, K."""
+        return int(self.probs.shape[2])
+
+    def mix(self, weights: Any) -> NDArray[np.float64]:
+        """Add the members with these weights, in order and in float64; a vertex is its member."""
+        checked = _validation.check_weights(weights, self.n_members)
+        first, *others = np.flatnonzero(checked)  # a weight of 0 must not touch the bits
+        mixed: NDArray[np.float64] = self.probs[:, first, :].astype(np.float64) * checked[first]
+        for m in others:
+            mixed += self.probs[:, m, :].astype(np.float64) * checked[m]
+        return mixed
+
+    def mean(self) -> NDArray[np.float64]:
+        """Give the predictions of the average member, (n_samples, n_classes)."""
+        return self.mix(np.full(self.n_members, 1 / self.n_members))
+
+    def labels(self, y: Any) -> NDArray[np.int32]:
+        """Give labels as class positions, checked against the samples and classes of this set."""
+        sizes = {"n_samples": self.n_samples, "n_classes": self.n_classes}
+        return _validation.check_labels(y, **sizes, classes=self.classes)
+
+    def __repr__(self) -> str:
+        n, m, k = self.probs.shape
+        return f"ClassifierSet(n_samples={n}, n_members={m}, n_classes={k})"

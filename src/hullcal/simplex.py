@@ -1,0 +1,39 @@
+"""The simplex of weights: points on it, draws from it, and the way back to it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def uniform(n_members: int) -> NDArray[np.float64]:
+    """The centre: every member with the same weight."""
+    return np.full(n_members, 1.0 / n_members)
+
+
+def dirichlet(
+    n_members: int, size: int, *, concentration: float = 1.0, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Draws of weights, shape (size, n_members); concentration 1 is uniform on the simplex."""
+    return rng.dirichlet(np.full(n_members, concentration), size=size)
+
+
+def project(point: ArrayLike) -> NDArray[np.float64]:
+    """The nearest point of the simplex in the Euclidean sense.
+
+    >>> project([0.5, 0.7])
+    array([0.4, 0.6])
+    """
+    point = np.asarray(point, dtype=np.float64)
+    descending = np.sort(point)[::-1]
+    excess = np.cumsum(descending) - 1.0
+    ranks = np.arange(1, point.size + 1)
+    support = np.flatnonzero(descending - excess / ranks > 0.0)[-1]
+    return normalise(point - excess[support] / ranks[support])
+
+
+def normalise(point: ArrayLike) -> NDArray[np.float64]:
+    """Negative weights set to zero, and the rest scaled to add up to one."""
+    weights = np.maximum(np.asarray(point, dtype=np.float64), 0.0)
+    total = weights.sum()
+    return weights / total if total > 0.0 else uniform(weights.size)
