@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._validation.errors import InvalidInputError, refusal
+from hullcal._validation.errors import refusal
 
 __all__ = ["BFLOAT16", "Converted", "Precision", "as_array"]
 
@@ -158,12 +158,15 @@ def _from_sequence(value: Sequence[Any], name: str, member_ndim: int | None) -> 
     shapes = list(dict.fromkeys(array.shape for array in arrays))
     if len(shapes) > 1:
         came = "shapes " + ", ".join(map(str, shapes[:4]))
-        raise refusal(
-            name, "must hold arrays of one shape", came, "Give every member the same rows."
-        )
+        raise refusal(name, "must hold arrays of one shape", came, "Give all the same rows.")
     axis = 1 if arrays[0].ndim == member_ndim else 0
+    try:
+        stacked = np.stack(arrays, axis=axis)
+    except TypeError as error:
+        came = "types " + ", ".join(f"{array.dtype!s:.40}" for array in arrays[:4])
+        raise refusal(name, "must hold arrays of one type", came, _ASARRAY) from error
     # One coarse member makes the whole stack as coarse as it is.
-    return Converted(np.stack(arrays, axis=axis), max((p.precision for p in parts), key=_limit))
+    return Converted(stacked, max((part.precision for part in parts), key=_limit))
 
 
 def _limit(precision: Precision) -> tuple[float, float]:
@@ -179,10 +182,6 @@ def _nested(value: Sequence[Any], name: str) -> NDArray[Any]:
     """Convert nested python numbers, which must not be ragged."""
     try:
         return np.asarray(value)
-    except InvalidInputError:
-        raise
     except Exception as error:
-        repair = "Give every row the same number of entries."
-        raise refusal(
-            name, "must be a regular nested list", "a ragged or mixed one", repair
-        ) from error
+        came, repair = "a ragged or mixed one", "Give every row the same number of entries."
+        raise refusal(name, "must be a regular nested list", came, repair) from error

@@ -46,10 +46,8 @@ def check_labels(
     >>> check_labels(["cat", "dog"], n_samples=2, n_classes=2, classes=["dog", "cat"])
     array([1, 0], dtype=int32)
     """
-    if classes is None and type(labels) is np.ndarray and labels.shape == (n_samples,):
-        if labels.dtype.kind in "iu" and n_samples:  # nearly every call: integers, in range
-            if np.minimum.reduce(labels) >= 0 and np.maximum.reduce(labels) < n_classes:
-                return labels.astype(np.int32)
+    if classes is None and _in_range_already(labels, n_samples, n_classes):
+        return labels.astype(np.int32)  # type: ignore[no-any-return]
     names = check_classes(classes, n_classes)
     array = label_array(labels)
     if names is not None and _are_names(array, names):
@@ -61,6 +59,18 @@ def check_labels(
     _check_integral(positions)
     _check_range(positions, n_classes)
     return positions.astype(np.int32)
+
+
+def _in_range_already(labels: Any, n_samples: int, n_classes: int) -> bool:
+    """Spot what nearly every call brings, an array of integers in range, at little cost."""
+    return (
+        type(labels) is np.ndarray
+        and labels.dtype.kind in "iu"
+        and labels.shape == (n_samples,)
+        and n_samples > 0
+        and bool(np.minimum.reduce(labels) >= 0)
+        and bool(np.maximum.reduce(labels) < n_classes)
+    )
 
 
 def check_classes(classes: Any, n_classes: int) -> tuple[Hashable, ...] | None:

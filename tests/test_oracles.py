@@ -1,0 +1,506 @@
+"""The oracles against values worked by hand, and against each other."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import oracles
+
+BINNED = {
+    "ece_conf": oracles.ece_conf,
+    "ece_cwise": oracles.ece_cwise,
+    "hl_cwise": oracles.hl_cwise,
+}
+KERNEL = {
+    "skce_ul": oracles.skce_ul,
+    "skce_uq": oracles.skce_uq,
+    "skce_b": oracles.skce_b,
+}
+RESIDUALS = {
+    "ece_conf": oracles.residual_ece_conf,
+    "ece_cwise": oracles.residual_ece_cwise,
+    "hl_cwise": oracles.residual_hl,
+}
+
+
+def random_set(seed, n=12, m=3, k=3):
+    rng = np.random.default_rng(seed)
+    return rng.dirichlet(np.ones(k), size=(n, m)), rng.integers(k, size=n)
+
+
+# Bins
+
+
+@pytest.mark.parametrize("n_bins", [2, 3, 7, 10, 15, 49, 100])
+def test_an_edge_belongs_to_the_bin_on_its_right(n_bins):
+    for j in range(n_bins):
+        edge = j / n_bins
+        assert oracles.bin_of(edge, n_bins) == j
+        if j > 0:
+            assert oracles.bin_of(math.nextafter(edge, 0.0), n_bins) == j - 1
+    assert oracles.bin_of(1.0, n_bins) == n_bins - 1
+
+
+def test_the_edges_that_other_rules_misplace():
+    # linspace(0, 1, 11) holds 0.30000000000000004, 0.6000000000000001, 0.7000000000000001.
+    assert [oracles.bin_of(p, 10) for p in (0.3, 0.6, 0.7)] == [3, 6, 7]
+    # 0.29 * 100 = 28.999999999999996, 0.57 * 100 = 56.99999999999999, and so 0.58.
+    assert [oracles.bin_of(p, 100) for p in (0.29, 0.57, 0.58)] == [29, 57, 58]
+
+
+def test_the_first_parts_are_larger():
+    parts = oracles.equal_frequency_parts([0.5, 0.1, 0.4, 0.2, 0.3], 3)
+    assert [sorted(part) for part in parts] == [[1, 3], [2, 4], [0]]
+    assert all(share == 1 for part in parts for share in part.values())
+
+
+def test_rows_that_tie_across_a_cut_are_shared():
+    # Sorted: .1 | .2 .2 .2, cut 2 + 2. One of the three tied places is in the first part.
+    parts = oracles.equal_frequency_parts([0.2, 0.1, 0.2, 0.2], 2)
+    assert parts[0] == {1: 1, 0: Fraction(1, 3), 2: Fraction(1, 3), 3: Fraction(1, 3)}
+    assert parts[1] == {0: Fraction(2, 3), 2: Fraction(2, 3), 3: Fraction(2, 3)}
+
+
+def test_fewer_rows_than_parts_leave_the_last_parts_empty():
+    parts = oracles.equal_frequency_parts([0.7, 0.2], 4)
+    assert parts == [{1: 1}, {0: 1}, {}, {}]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_shares_fill_the_parts_and_use_up_every_row(seed):
+    rng = np.random.default_rng(seed)
+    n, n_bins = int(rng.integers(1, 30)), int(rng.integers(1, 12))
+    values = rng.integers(0, 5, size=n) / 4
+    parts = oracles.equal_frequency_parts(values, n_bins)
+    sizes = [sum(part.values()) for part in parts]
+    assert sizes == [n // n_bins + (j < n % n_bins) for j in range(n_bins)]
+    for i in range(n):
+        assert sum(part.get(i, 0) for part in parts) == 1
+
+
+# Measures by hand
+
+
+def test_ece_conf_by_hand():
+    probs = np.array([[0.75, 0.25], [0.625, 0.375], [0.125, 0.875], [0.5, 0.5]])
+    labels = np.array([0, 1, 1, 0])
+    # B = 4. Bin [.5, .75): rows 1 (miss, .625), 3 (tie: class 0, hit, .5); bin [.75, 1]: rows
+    # 0 (hit, .75), 2 (hit, .875).
+    # 2/4 |1/2 - .5625| + 2/4 |1 - .8125| = .03125 + .09375 = .125
+    assert oracles.ece_conf(probs, labels, n_bins=4) == pytest.approx(0.125, abs=1e-15)
+
+
+def test_ece_cwise_by_hand():
+    probs = np.array([[0.25, 0.75], [0.375, 0.625], [0.875, 0.125]])
+    labels = np.array([1, 0, 0])
+    # B = 2. Class 0: [0, .5) rows 0, 1: |1 - .625| = .375; [.5, 1] row 2: |1 - .875| = .125.
+    # Class 1: [0, .5) row 2: |0 - .125| = .125; [.5, 1] rows 0, 1: |1 - 1.375| = .375.
+    # (.375 + .125 + .125 + .375) / 3 / 2 = 1/6
+    assert oracles.ece_cwise(probs, labels, n_bins=2) == pytest.approx(1 / 6, abs=1e-15)
+
+
+def test_hl_by_hand():
+    probs = np.array([[0.25, 0.75], [0.5, 0.5], [0.75, 0.25], [1.0, 0.0]])
+    labels = np.array([1, 0, 1, 0])
+    # B = 2. Class 0: rows 0, 1: o = .5, p = .375: .015625/.375 = 1/24;
+    #                 rows 2, 3: o = .5, p = .875: .140625/.875 = 9/56.
+    # Class 1: rows 3, 2: o = .5, p = .125: .140625/.125 = 9/8;
+    #          rows 1, 0: o = .5, p = .625: .015625/.625 = 1/40.
+    expected = 1 / 24 + 9 / 56 + 9 / 8 + 1 / 40
+    assert oracles.hl_cwise(probs, labels, n_bins=2) == pytest.approx(expected, abs=1e-14)
+
+
+def test_a_constant_predictor_is_not_scored_zero_by_hl():
+    probs = np.full((4, 2), 0.5)
+    # Every part of both classes: (.75 - .5)^2 / .5 or (.25 - .5)^2 / .5 = .125; four parts.
+    for labels in set(itertools.permutations([0, 0, 0, 1])):
+        assert oracles.hl_cwise(probs, np.array(labels), n_bins=2) == pytest.approx(0.5)
+
+
+def test_hl_where_a_part_expects_nothing():
+    probs = np.array([[1.0, 0.0], [1.0, 0.0], [0.5, 0.5], [0.5, 0.5]])
+    # B = 2. All parts agree with the labels but those of p = .5, which are also right.
+    assert oracles.hl_cwise(probs, np.array([0, 0, 0, 1]), n_bins=2) == 0.0
+    # Class 1 is observed in its part of probability 0.
+    assert oracles.hl_cwise(probs, np.array([0, 1, 0, 1]), n_bins=2) == math.inf
+    assert not np.isnan(oracles.residual_hl(probs, np.array([0, 1, 0, 1]), n_bins=2)).any()
+
+
+def test_hl_with_fewer_rows_than_parts():
+    probs, labels = np.array([[0.5, 0.5], [0.25, 0.75]]), np.array([0, 0])
+    # Class 0: .25/.5 + .5625/.25 = .5 + 2.25; class 1: .25/.5 + .5625/.75 = .5 + .75.
+    assert oracles.hl_cwise(probs, labels, n_bins=10) == pytest.approx(4.0)
+
+
+def test_skce_by_hand():
+    probs = np.array([[0.75, 0.25], [0.25, 0.75], [0.5, 0.5]])
+    labels = np.array([0, 0, 1])
+    # Residuals p - y: (-1/4, 1/4), (-3/4, 3/4), (1/2, -1/2).
+    # Products: 01: 3/8, 02: -1/4, 12: -3/4; TV: 01: 1/2, 02: 1/4, 12: 1/4.
+    near, far = math.exp(-0.25), math.exp(-0.5)
+    pairs = 3 / 8 * far - 1 / 4 * near - 3 / 4 * near
+    assert oracles.skce_ul(probs, labels) == pytest.approx(3 / 8 * far)
+    assert oracles.skce_uq(probs, labels) == pytest.approx(pairs / 3)
+    # Diagonal: 1/8, 9/8, 1/2.
+    assert oracles.skce_b(probs, labels) == pytest.approx((2 * pairs + 7 / 4) / 9)
+    # Gaussian, h = 2: exp(-(1/2)^2 / 2).
+    gaussian = oracles.skce_ul(probs, labels, bandwidth=2.0, kernel="gaussian")
+    assert gaussian == pytest.approx(3 / 8 * math.exp(-0.125))
+    assert oracles.skce_ul(probs, labels, bandwidth=2.0) == pytest.approx(3 / 8 * near)
+
+
+def test_the_gaussian_form_is_not_positive_definite_so_skce_b_can_be_negative():
+    # exp(-TV^2/h) would need TV to be a Euclidean distance, which it is for K = 2 only.
+    probs = np.array([[1, 2, 1], [1, 1, 2], [1, 1, 2], [1, 1, 2], [2, 1, 1], [2, 2, 0]]) / 4
+    labels = np.array([0, 2, 2, 1, 0, 1])
+    assert oracles.skce_b(probs, labels, bandwidth=2.0, kernel="gaussian") < -1e-4
+    assert oracles.skce_b(probs, labels, bandwidth=2.0) > 0
+
+
+def test_median_bandwidth_by_hand():
+    probs = np.array([[1.0, 0.0], [0.75, 0.25], [0.0, 1.0], [0.25, 0.75]])
+    # TV: 01 .25, 02 1, 03 .75, 12 .75, 13 .5, 23 .25; sorted .25 .25 .5 .75 .75 1: .625
+    assert oracles.median_bandwidth(probs) == pytest.approx(0.625)
+    assert oracles.median_bandwidth(probs[:3]) == pytest.approx(0.75)
+
+
+# Residuals and recentering
+
+
+@pytest.mark.parametrize("measure", BINNED)
+@pytest.mark.parametrize("seed", range(5))
+def test_the_norm_of_the_residual_is_the_measure(measure, seed):
+    probs3d, labels = random_set(seed)
+    probs = probs3d[:, 0]
+    counts = np.random.default_rng(seed).multinomial(12, np.full(12, 1 / 12))
+    for weights in (None, counts):
+        rows = oracles.repeat_rows(probs, labels, weights)
+        residual = RESIDUALS[measure](probs, labels, 4, weights)
+        nothing = np.zeros_like(residual)
+        expected = BINNED[measure](*rows, 4)
+        assert oracles.recentered_value(measure, *rows, nothing, 4) == pytest.approx(expected)
+        assert oracles.recentered_value(measure, *rows, residual, 4) == 0.0
+
+
+def test_residuals_by_hand():
+    probs = np.array([[0.75, 0.25], [0.625, 0.375], [0.125, 0.875], [0.5, 0.5]])
+    labels = np.array([0, 1, 1, 0])
+    # As in test_ece_conf_by_hand: (0 - .625 + 1 - .5)/4 and (2 - 1.625)/4.
+    np.testing.assert_allclose(
+        oracles.residual_ece_conf(probs, labels, 4), [0, 0, -0.125 / 4, 0.375 / 4]
+    )
+    # Row 1 twice, row 2 never: (-1.25 + .5)/4 and (1 - .75)/4.
+    np.testing.assert_allclose(
+        oracles.residual_ece_conf(probs, labels, 4, [1, 2, 0, 1]), [0, 0, -0.75 / 4, 0.25 / 4]
+    )
+    # Class 0 first. B = 2: row 2 gives -.125; rows 0, 1, 3 give 2 - 1.875 = .125.
+    np.testing.assert_allclose(
+        oracles.residual_ece_cwise(probs, labels, 2),
+        [-0.125 / 4, 0.125 / 4, (1 - 0.625) / 4, (1 - 1.375) / 4],
+    )
+
+
+def test_the_recentered_hl_is_never_nan():
+    probs, labels = np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([1, 0])
+    infinite = oracles.residual_hl(probs, labels, 2)
+    assert np.isinf(infinite).any()
+    assert oracles.recentered_value("hl_cwise", probs, labels, infinite, 2) == 0.0
+    zero = np.zeros_like(infinite)
+    assert oracles.recentered_value("hl_cwise", probs, labels, zero, 2) == math.inf
+
+
+@pytest.mark.parametrize("kernel", ["exponential", "gaussian"])
+def test_recentering_in_the_rkhs_against_explicit_features(kernel):
+    # Any finite set of points has explicit features: the rows of a square root of its Gram matrix,
+    # with the sign of the eigenvalue in the inner product (exp(-TV^2/h) is indefinite for K > 2).
+    probs3d, labels = random_set(3, n=7)
+    at_lambda = oracles.mixture(probs3d, [0.2, 0.5, 0.3])
+    at_hat = oracles.mixture(probs3d, [0.6, 0.1, 0.3])
+    rows = np.random.default_rng(4).integers(7, size=7)
+    points = np.concatenate([at_lambda[rows], at_hat])
+    gram = np.array([[oracles.kernel_value(p, q, 0.5, kernel) for q in points] for p in points])
+    values, vectors = np.linalg.eigh(gram)
+    phi, sign = vectors * np.sqrt(np.abs(values)), np.repeat(np.sign(values), 3)
+    y = np.eye(3)[np.concatenate([labels[rows], labels])]
+    f = np.einsum("ad,ak->adk", phi, points - y).reshape(14, -1)
+    g = f[:7] - f[7:].mean(axis=0)
+    inner = (g * sign) @ g.T
+    expected = {"skce_b": inner.mean(), "skce_uq": (inner.sum() - np.trace(inner)) / 42}
+    for measure, value in expected.items():
+        recentered = oracles.recentered_value(
+            measure, at_lambda[rows], labels[rows], (at_hat, labels), 10, 0.5, kernel
+        )
+        assert recentered == pytest.approx(value, abs=1e-12)
+
+
+def test_recentering_the_data_themselves():
+    probs3d, labels = random_set(5, n=8)
+    p = probs3d[:, 0]
+    assert oracles.recentered_value("skce_b", p, labels, (p, labels)) == pytest.approx(0, abs=1e-15)
+    ul = oracles.skce_ul(p, labels)
+    assert oracles.recentered_value("skce_ul", p, labels, ul) == 0.0
+    # mean g = 0, so the sum over a != b of <g_a, g_b> is minus the sum of the <g_a, g_a>.
+    diagonal = sum(oracles.skce_term(p[a], labels[a], p[a], labels[a]) for a in range(8))
+    expected = -(diagonal - 8 * oracles.skce_b(p, labels)) / (8 * 7)
+    assert oracles.recentered_value("skce_uq", p, labels, (p, labels)) == pytest.approx(expected)
+
+
+# Weights
+
+
+def test_em_by_hand_where_the_members_never_overlap():
+    # Each row is possible under one member only: the weights are the shares, 3/4 and 1/4.
+    probs = np.tile(np.eye(2), (4, 1, 1))
+    np.testing.assert_allclose(oracles.em_weights(probs, np.array([0, 0, 1, 0])), [0.75, 0.25])
+
+
+def test_em_leaves_out_rows_that_no_member_allows():
+    probs = np.zeros((5, 2, 3))
+    probs[:, 0, 0] = probs[:, 1, 1] = 1.0
+    np.testing.assert_allclose(oracles.em_weights(probs, np.array([0, 0, 1, 0, 2])), [0.75, 0.25])
+    np.testing.assert_allclose(oracles.em_weights(probs, np.full(5, 2)), [0.5, 0.5])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_em_finds_the_maximum_of_the_likelihood(seed):
+    probs, labels = random_set(seed, n=30, m=2)
+    found = oracles.log_likelihood(probs, labels, oracles.em_weights(probs, labels))
+    grid = [oracles.log_likelihood(probs, labels, w) for w in oracles.simplex_grid(2, 400)]
+    assert found >= max(grid) - 1e-5
+
+
+# Decisions
+
+
+def test_p_value_by_hand():
+    assert oracles.p_value(0.5, [0.1, 0.5, 0.5, 0.7]) == 4 / 5
+    assert oracles.p_value(0.8, [0.1, 0.5, 0.5, 0.7]) == 1 / 5
+    assert oracles.p_value(0.5, [0.5 - 1e-15, 0.5 - 1e-12]) == 2 / 3
+    assert oracles.p_value(math.inf, [math.inf, 1e300, 0.0]) == 2 / 4
+    assert oracles.p_value(1.0, [math.inf, -math.inf]) == 2 / 3
+
+
+def test_critical_value_by_hand():
+    null = [0.4, 0.1, 0.3, 0.2]  # D + 1 = 5
+    # alpha = .2: k = 1, the 4th smallest; .4: k = 2, the 3rd; .39: k = 1; .19: k = 0.
+    assert oracles.critical_value(null, 0.2) == 0.4
+    assert oracles.critical_value(null, 0.4) == 0.3
+    assert oracles.critical_value(null, 0.39) == 0.4
+    assert oracles.critical_value(null, 0.19) == math.inf
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_statistic_above_the_critical_value_is_rejected_and_no_other(seed):
+    rng = np.random.default_rng(seed)
+    d = int(rng.choice([1, 2, 5, 9, 19, 20, 99, 100]))
+    scale = float(rng.choice([1e-18, 1.0, 1e6]))
+    null = rng.integers(-3, 6, size=d) * scale
+    null = null * (1 + rng.integers(-3, 4, size=d) * 2.0**-50)  # near ties
+    null[rng.random(d) < 0.15] = math.inf
+    statistics = [*null, *rng.normal(size=5) * scale, math.inf, 0.0]
+    statistics += [math.nextafter(t, math.inf) for t in null]
+    alphas = [*rng.random(10), 0.01, 0.05, 0.1, *(c / (d + 1) for c in range(1, min(d, 12) + 2))]
+    alphas += [math.nextafter(alpha, 0.0) for alpha in alphas]
+    for t, alpha in itertools.product(statistics, alphas):
+        rejected = oracles.p_value(t, null) <= alpha
+        assert oracles.is_above(t, oracles.critical_value(null, alpha)) == rejected
+
+
+def test_holm_by_hand():
+    # Sorted .01 .02 .03 .04: .04, .06, max(.06, .06), max(.06, .04).
+    assert oracles.holm([0.04, 0.01, 0.03, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
+    assert oracles.holm([0.5, 0.9, 0.001]) == pytest.approx([1.0, 1.0, 0.003])
+    assert oracles.holm([]) == []
+
+
+# The test and its exact nulls
+
+
+def test_the_exact_null_of_one_row_by_hand():
+    probs = np.array([[0.75, 0.25]])
+    # Label 0 has ECE_conf 1/4 and probability 3/4; label 1 has ECE_conf 3/4.
+    assert oracles.exact_label_null(probs, oracles.ece_conf) == [(0.25, 0.75), (0.75, 0.25)]
+    assert oracles.exact_label_pvalue(probs, np.array([1]), oracles.ece_conf) == 0.25
+    assert oracles.exact_label_pvalue(probs, np.array([0]), oracles.ece_conf) == 1.0
+
+
+def test_the_exact_refit_pvalue_of_one_row_by_hand():
+    probs = np.array([[[0.75, 0.25], [0.5, 0.5]]])
+
+    def minimise(p, y):
+        return oracles.brute_force_minimum(p, y, oracles.ece_conf, 4)[1]
+
+    # Class 0 is always predicted. Label 0: 1 - conf is least at member 0, 1/4. Label 1: conf is
+    # least at member 1, 1/2. Labels from weights (1/2, 1/2): probability of class 1 is 3/8.
+    arguments = (oracles.ece_conf, minimise, [0.5, 0.5])
+    assert oracles.exact_refit_pvalue(probs, np.array([1]), *arguments) == pytest.approx(3 / 8)
+    assert oracles.exact_refit_pvalue(probs, np.array([0]), *arguments) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("g", [oracles.ece_conf, oracles.hl_cwise, oracles.skce_uq])
+def test_the_probabilities_of_an_exact_null_add_up(g):
+    probs = random_set(8, n=4)[0][:, 0]
+    null = oracles.exact_label_null(probs, g)
+    assert len(null) == 3**4
+    assert math.fsum(weight for _, weight in null) == pytest.approx(1.0)
+
+
+def test_algorithm_1_with_one_member_and_one_row_against_the_exact_null():
+    # One row: resampling rows changes nothing, so the null is the exact label null.
+    probs = np.array([[[0.75, 0.25]]])
+    outcome = oracles.algorithm1(
+        probs,
+        np.array([1]),
+        oracles.ece_conf,
+        4000,
+        lambda p, y: np.array([1.0]),
+        np.random.default_rng(0),
+    )
+    assert outcome["statistic"] == 0.75
+    share = oracles.p_value(outcome["statistic"], outcome["null"])
+    assert abs(share - 0.25) < 5 * math.sqrt(0.25 * 0.75 / 4000)
+
+
+# Minima
+
+
+def test_an_infimum_that_is_not_attained_by_hand():
+    # Two hits at confidence 1/2 and a miss whose confidence c runs from 1/2 to 7/8. B = 4.
+    # c < 3/4: one bin, |2 - 1 - c|/3, falling to 1/12 as c rises to 3/4.
+    # c >= 3/4: two bins, (1 + c)/3.
+    half = [0.5, 0.5]
+    probs = np.array([[half, half], [half, half], [[0.875, 0.125], half]])
+    labels = np.array([0, 0, 1])
+    assert oracles.exact_minimum_ece_conf(probs, labels, 4) == Fraction(1, 12)
+    reached, _ = oracles.brute_force_minimum(
+        probs, labels, lambda p, y: oracles.ece_conf(p, y, 4), 256
+    )
+    # The grid's last point before 3/4 is lambda = 170/256: c = 191.75/256.
+    assert reached == pytest.approx((1 - 191.75 / 256) / 3)
+
+
+def test_an_exact_classwise_minimum_by_hand():
+    # One row of class 0, p_0 = 1/4 + lambda/2: both classes have the gap 1 - p_0, least at 1/4.
+    probs = np.array([[[0.75, 0.25], [0.25, 0.75]]])
+    assert oracles.exact_minimum_ece_cwise(probs, np.array([0]), 10) == Fraction(1, 4)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    ("exact", "g"),
+    [
+        (oracles.exact_minimum_ece_conf, oracles.ece_conf),
+        (oracles.exact_minimum_ece_cwise, oracles.ece_cwise),
+    ],
+)
+def test_no_grid_goes_below_the_exact_infimum(exact, g, seed):
+    probs, labels = random_set(seed, n=4, m=2)
+    infimum = exact(probs, labels, 5)
+    reached, weights = oracles.brute_force_minimum(probs, labels, lambda p, y: g(p, y, 5), 1000)
+    assert g(oracles.mixture(probs, weights), labels, 5) == reached
+    # Slopes are at most 1, so a grid of 1,000 comes close unless the infimum's piece is tiny.
+    assert float(infimum) - 1e-12 <= reached <= float(infimum) + 5e-3
+
+
+def test_the_simplex_grid_of_three_members():
+    points = list(oracles.simplex_grid(3, 4))
+    assert len(points) == len(set(points)) == 15
+    assert all(sum(point) == 1 and min(point) >= 0 for point in points)
+
+
+# Scenarios
+
+
+def assert_probability_vectors(probs):
+    assert np.all(probs >= 0)
+    np.testing.assert_allclose(probs.sum(axis=-1), 1.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("concentration", [1e-320, 1e-12, 1e-3, 0.1, 1.0, 1e6])
+def test_dirichlet_draws_are_probability_vectors_at_any_concentration(concentration):
+    rng = np.random.default_rng(0)
+    assert_probability_vectors(oracles.draw_dirichlet(rng, np.full((500, 4), concentration)))
+
+
+def test_dirichlet_draws_have_the_right_moments():
+    a = np.array([0.05, 0.2, 1.5, 0.0])
+    draws = oracles.draw_dirichlet(np.random.default_rng(1), np.tile(a, (40000, 1)))
+    mean = a / a.sum()
+    variance = mean * (1 - mean) / (a.sum() + 1)
+    np.testing.assert_allclose(draws.mean(axis=0), mean, atol=5 * 0.5 / 200)
+    np.testing.assert_allclose(draws.var(axis=0), variance, atol=0.005)
+    assert np.all(draws[:, 3] == 0)
+
+
+@pytest.mark.parametrize("u", [1.0, 0.1, 0.01])
+@pytest.mark.parametrize(("m", "k"), [(3, 4), (10, 10), (6, 3)])
+def test_scenarios_return_probability_vectors_and_labels(u, m, k):
+    scenarios = [
+        lambda rng: oracles.scenario_s1(rng, 20, m, k, u),
+        lambda rng: oracles.scenario_s1(rng, 20, m, k, u, vertex=True),
+        lambda rng: oracles.scenario_s3(rng, 20, m, k, u, 0.25),
+        lambda rng: oracles.scenario_s3_fast(rng, 20, m, k, u, 1.0),
+    ]
+    for seed, scenario in enumerate(scenarios):
+        probs, labels = scenario(np.random.default_rng(seed))
+        assert probs.shape == (20, m, k)
+        assert_probability_vectors(probs)
+        assert labels.shape == (20,)
+        assert set(labels) <= set(range(k))
+
+
+def test_labels_follow_their_probabilities():
+    truth = np.tile([0.0, 0.7, 0.0, 0.3, 0.0], (5000, 1))
+    counts = np.bincount(oracles.draw_labels(np.random.default_rng(2), truth), minlength=5)
+    assert counts[0] == counts[2] == counts[4] == 0
+    assert abs(counts[1] / 5000 - 0.7) < 5 * math.sqrt(0.21 / 5000)
+
+
+def test_the_truth_of_s3_is_outside_the_hull_where_its_centre_is_inside():
+    drawn = oracles.scenario_s3_draws(np.random.default_rng(3), 60, 8, 3, 1.0)
+    checked = 0
+    for i in range(60):
+        members, truth, boundary = drawn["probs"][i], drawn["truth"][i], drawn["boundary"][i]
+        if not oracles.in_hull(drawn["p_e"][i], members):
+            np.testing.assert_array_equal(boundary, drawn["p_e"][i])
+            continue
+        assert oracles.in_hull(boundary, members)
+        if np.abs(truth - boundary).max() > 1e-4:
+            assert not oracles.in_hull(truth, members)
+            checked += 1
+    assert checked > 15
+    assert_probability_vectors(drawn["truth"])
+
+
+def test_the_boundary_against_the_line_search_of_algorithm_2():
+    drawn = oracles.scenario_s3_draws(np.random.default_rng(4), 25, 6, 3, 0.3)
+    for i in range(25):
+        p_0, corner, members = drawn["p_e"][i], drawn["corner"][i], drawn["probs"][i]
+        boundary = p_0
+        for step in np.linspace(0, 1, 101):
+            point = (1 - step) * p_0 + step * corner
+            if not oracles.in_hull(point, members):
+                break
+            boundary = point
+        assert np.abs(boundary - drawn["boundary"][i]).max() <= 0.01 + 1e-6
+
+
+@pytest.mark.parametrize("u", [1.0, 0.1, 0.01])
+@pytest.mark.parametrize(("m", "k"), [(2, 2), (3, 3), (4, 5), (10, 10), (6, 3)])
+def test_the_fast_boundary_agrees_with_the_linear_program(m, k, u):
+    slow = oracles.scenario_s3_draws(np.random.default_rng(5), 60, m, k, u)
+    fast = oracles.scenario_s3_draws(
+        np.random.default_rng(5), 60, m, k, u, boundaries=oracles.find_boundaries_fast
+    )
+    np.testing.assert_array_equal(slow["probs"], fast["probs"])
+    np.testing.assert_allclose(slow["boundary"], fast["boundary"], atol=1e-5)
+
+
+def test_member_a_of_the_calibrated_case_is_calibrated_and_b_is_not():
+    probs, labels = oracles.calibrated_not_truth(np.random.default_rng(6), 20000)
+    assert_probability_vectors(probs)
+    assert oracles.ece_cwise(probs[:, 0], labels) < 0.02
+    assert oracles.ece_cwise(probs[:, 1], labels) > 0.1
