@@ -162,7 +162,7 @@ def em_weights(probs, labels):
 def decide(statistic, weights, null, alpha):
     """Lines 6 and 8."""
     null = np.array(null)
-    critical_value = np.quantile(null, 1 - alpha)
+    critical_value = np.quantile(null, 1 - alpha, method="inverted_cdf")
     return {
         "statistic": statistic,
         "weights": weights,

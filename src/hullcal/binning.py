@@ -40,20 +40,20 @@ _NEAR = 1e-9
 
 
 @compiled
-def bin_indices(probabilities, edges, first, out):  # type: ignore[no-untyped-def]
-    """first + bin_index of every probability, by a loop without branches wherever no edge is near."""
+def bin_indices(probabilities, edges, out):  # type: ignore[no-untyped-def]
+    """bin_index of every probability, by a loop without branches wherever no edge is near."""
     n_bins = edges.shape[0] - 1
     near = 0
     for n in range(probabilities.shape[0]):
         scaled = probabilities[n] * n_bins
         guess = min(np.int32(scaled), np.int32(n_bins - 1))
-        out[n] = np.int32(first) + guess
+        out[n] = guess
         # Neither 0 nor 1 can be misplaced, and both are common.
         off_centre = abs(scaled - guess - 0.5) > 0.5 - _NEAR
         near += np.int32(off_centre & (scaled > 0.5) & (scaled < n_bins))
     if near > 0:
         for n in range(probabilities.shape[0]):
-            out[n] = np.int32(first + bin_index(probabilities[n], edges))
+            out[n] = bin_index(probabilities[n], edges)
 
 
 @dataclass(frozen=True, slots=True)

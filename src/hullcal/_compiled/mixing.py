@@ -12,30 +12,40 @@ from hullcal._compiled.streams import LABELS, ROWS, uniform
 
 @compiled
 def mix(members, weights, mixed):  # type: ignore[no-untyped-def]
-    """mixed = sum of weights[m] * members[m]; a vertex gives its member bit for bit."""
+    """mixed = sum of weights[m] * members[m] in order of m; a vertex gives its member bit for bit."""
     n_members, n_classes, n_samples = members.shape
-    first = True
+    used = np.empty(n_members, dtype=np.int64)
+    n_used = 0
     for m in range(n_members):
-        weight = weights[m]
-        if weight == 0.0:
-            continue
-        for k in range(n_classes):
-            if first:
-                for n in range(n_samples):
-                    mixed[k, n] = weight * members[m, k, n]
-            else:
-                for n in range(n_samples):
-                    mixed[k, n] += weight * members[m, k, n]
-        first = False
+        if weights[m] != 0.0:
+            used[n_used] = m
+            n_used += 1
+    for k in range(n_classes):
+        if n_used > 0:
+            a, weight_a = members[used[0], k], weights[used[0]]
+            for n in range(n_samples):
+                mixed[k, n] = weight_a * a[n]
+        u = 1
+        # Three members a pass spare loads and stores of the sum without changing its order.
+        while u + 2 < n_used:
+            a, weight_a = members[used[u], k], weights[used[u]]
+            b, weight_b = members[used[u + 1], k], weights[used[u + 1]]
+            c, weight_c = members[used[u + 2], k], weights[used[u + 2]]
+            for n in range(n_samples):
+                mixed[k, n] = mixed[k, n] + weight_a * a[n] + weight_b * b[n] + weight_c * c[n]
+            u += 3
+        while u < n_used:
+            a, weight_a = members[used[u], k], weights[used[u]]
+            for n in range(n_samples):
+                mixed[k, n] += weight_a * a[n]
+            u += 1
 
 
 @compiled
 def shift(mixed, gaining, losing, step, out):  # type: ignore[no-untyped-def]
-    """out = mixed + step * (gaining - losing): the rank-one change of a pairwise move."""
-    n_classes, n_samples = mixed.shape
-    for k in range(n_classes):
-        for n in range(n_samples):
-            out[k, n] = mixed[k, n] + step * (gaining[k, n] - losing[k, n])
+    """out = mixed + step * (gaining - losing), the rank-one change of a pairwise move; all flat."""
+    for i in range(mixed.shape[0]):
+        out[i] = mixed[i] + step * (gaining[i] - losing[i])
 
 
 @compiled

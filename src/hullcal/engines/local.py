@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 
 #: EM steps behind the label-dependent start of a search; a start need not be at the maximum.
-START_ITERATIONS = 30
+START_ITERATIONS = 12
 EM_ITERATIONS = 500
 EM_TOLERANCE = 1e-9
 

@@ -51,16 +51,17 @@ class ClasswiseECE(Measure):
 def _accumulate(mixed, labels, row_weights, edges, state, scratch):  # type: ignore[no-untyped-def]
     n_classes, n_samples = mixed.shape
     n_bins = edges.shape[0] - 1
-    cells = scratch.view(np.int32)[: n_classes * n_samples].reshape(n_classes, n_samples)
-    for k in range(n_classes):
-        bin_indices(mixed[k], edges, k * n_bins, cells[k])
-    # Classes are the inner loop here: neighbours in it add to different cells, so that no addition
-    # waits for the one before it.
+    # Unsigned, since a bin is never counted from the end.
+    flat = scratch.view(np.uint32)[: n_classes * n_samples]
+    bin_indices(mixed.reshape(n_classes * n_samples), edges, flat)
+    bins = flat.reshape(n_classes, n_samples)
+    # Classes are the inner loop here: neighbouring additions go to different cells, so that none
+    # has to wait for the one before it.
     for n in range(n_samples):
         weight = row_weights[n]
         for k in range(n_classes):
-            state[cells[k, n]] -= weight * mixed[k, n]
-        state[cells[labels[n], n]] += weight
+            state[k * n_bins + np.int64(bins[k, n])] -= weight * mixed[k, n]
+        state[labels[n] * n_bins + np.int64(bins[labels[n], n])] += weight
 
 
 @compiled

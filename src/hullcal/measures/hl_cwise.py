@@ -93,15 +93,20 @@ def _cells(keys, order, labels, row_weights, k, cells):  # type: ignore[no-untyp
     while start < n_samples:
         # A group of equal probabilities, copies of a row included.
         key = keys[start]
-        group, events = 0.0, 0.0
-        stop = start
-        while stop < n_samples and keys[stop] == key:
-            row = int(order[stop])
+        row = int(order[start])
+        group = row_weights[row]
+        events = group if labels[row] == k else 0.0
+        start += 1
+        while start < n_samples and keys[start] == key:
+            row = int(order[start])
             group += row_weights[row]
-            if labels[row] == k:
-                events += row_weights[row]
-            stop += 1
-        start = stop
+            events += row_weights[row] if labels[row] == k else 0.0
+            start += 1
+        if filled + group < size:
+            filled += group
+            sum_p += group * key
+            sum_y += events
+            continue
         rest = group
         while rest > 0.0:
             share = min(rest, size - filled)

@@ -177,8 +177,10 @@ def _search(  # type: ignore[no-untyped-def]
     starts, key, max_evaluations, best_weights, best_values, evaluations, converged,
 ):  # fmt: skip
     n_members, n_classes, n_samples = members.shape
-    current = np.empty((n_classes, n_samples))
-    trial = np.empty((n_classes, n_samples))
+    flat_members = members.reshape(n_members, n_classes * n_samples)
+    flat, flat_trial = np.empty(n_classes * n_samples), np.empty(n_classes * n_samples)
+    current = flat.reshape(n_classes, n_samples)
+    trial = flat_trial.reshape(n_classes, n_samples)
     state = np.zeros(state_size)
     scratch = np.zeros(scratch_size)
     walk = np.zeros(9, dtype=np.int64)
@@ -189,8 +191,8 @@ def _search(  # type: ignore[no-untyped-def]
         _start(walk, place, weights, best, starts[case])
         while walk[_ACTION] != _DONE:
             if walk[_ACTION] == _MOVE:
-                gaining, losing = members[walk[_GAINING]], members[walk[_LOSING]]
-                shift(current, gaining, losing, place[_AMOUNT], trial)
+                gaining, losing = flat_members[walk[_GAINING]], flat_members[walk[_LOSING]]
+                shift(flat, gaining, losing, place[_AMOUNT], flat_trial)
             else:
                 mix(members, weights, trial)
             g = value(trial, y, w, parameters, offset, state, scratch)
@@ -198,6 +200,7 @@ def _search(  # type: ignore[no-untyped-def]
             taken = _tell(g, walk, place, weights, best, starts[case], key, max_evaluations)
             if taken or fresh:
                 current, trial = trial, current
+                flat, flat_trial = flat_trial, flat
         best_values[case] = place[_BEST]
         evaluations[case] = walk[_EVALUATIONS]
         converged[case] = walk[_CONVERGED] != 0
