@@ -61,12 +61,19 @@ def cumulate(mixed, out):  # type: ignore[no-untyped-def]
 
 @compiled
 def draw_labels(cumulative, key, replicate, levels, labels):  # type: ignore[no-untyped-def]
-    """One label a row from its distribution, by inversion; `levels` is scratch of one float a row."""
+    """One label a row from its distribution; `levels` is scratch of one float a row."""
+    for n in range(labels.shape[0]):
+        levels[n] = uniform(key, LABELS, replicate, n, 0)
+    invert(cumulative, levels, labels)
+
+
+@compiled
+def invert(cumulative, levels, labels):  # type: ignore[no-untyped-def]
+    """Labels at uniform levels: the number of classes whose running sum is not above the level."""
     n_classes, n_samples = cumulative.shape
     for n in range(n_samples):
-        levels[n] = uniform(key, LABELS, replicate, n, 0) * cumulative[n_classes - 1, n]
+        levels[n] *= cumulative[n_classes - 1, n]
         labels[n] = 0
-    # The label is the number of classes whose cumulative probability is not above the level.
     for k in range(n_classes - 1):
         for n in range(n_samples):
             labels[n] += np.int32(cumulative[k, n] <= levels[n])

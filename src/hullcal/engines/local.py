@@ -21,6 +21,8 @@ Progress = Callable[[int, int], None]
 #: EM steps behind the label-dependent start of a search; a start need not be at the maximum.
 START_ITERATIONS = 12
 EM_ITERATIONS = 500
+#: Probabilities read by one block of replicates.
+_BLOCK = 50_000_000
 EM_TOLERANCE = 1e-9
 
 
@@ -178,14 +180,17 @@ def _compare(members: Floats) -> Callable[[int, int], int]:
 def run_replicates(
     block: Callable[[int, int], Floats],
     n_resamples: int,
-    n_samples: int,
+    work: int,
     *,
     n_jobs: int,
     progress: Progress | None,
 ) -> Floats:
-    """Collect block(first, last) over all replicates, on threads; the split never changes a value."""
-    # A block is small enough for steady progress, prompt interruption and modest memory.
-    size = max(1, min(-(-n_resamples // 8), 4_000_000 // n_samples))
+    """Collect block(first, last) over all replicates, on threads; the split never changes a value.
+
+    `work` is the number of probabilities that one replicate reads, a guess at its cost.
+    """
+    # A block takes a fraction of a second: steady progress, prompt interruption, modest memory.
+    size = max(1, min(-(-n_resamples // (4 * n_jobs)) if n_jobs > 1 else n_resamples, _BLOCK // work))
     bounds = [(first, min(first + size, n_resamples)) for first in range(0, n_resamples, size)]
     out = np.empty(n_resamples)
 

@@ -51,17 +51,21 @@ class ClasswiseECE(Measure):
 def _accumulate(mixed, labels, row_weights, edges, state, scratch):  # type: ignore[no-untyped-def]
     n_classes, n_samples = mixed.shape
     n_bins = edges.shape[0] - 1
-    # Unsigned, since a bin is never counted from the end.
-    flat = scratch.view(np.uint32)[: n_classes * n_samples]
-    bin_indices(mixed.reshape(n_classes * n_samples), edges, flat)
-    bins = flat.reshape(n_classes, n_samples)
+    probabilities = mixed.reshape(n_classes * n_samples)
+    # Unsigned, since a cell is never counted from the end.
+    cells = scratch.view(np.uint32)[: n_classes * n_samples]
+    bin_indices(probabilities, edges, cells)
+    for k in range(n_classes):
+        for n in range(k * n_samples, (k + 1) * n_samples):
+            cells[n] += np.uint32(k * n_bins)
     # Classes are the inner loop here: neighbouring additions go to different cells, so that none
     # has to wait for the one before it.
     for n in range(n_samples):
         weight = row_weights[n]
         for k in range(n_classes):
-            state[k * n_bins + np.int64(bins[k, n])] -= weight * mixed[k, n]
-        state[labels[n] * n_bins + np.int64(bins[labels[n], n])] += weight
+            state[cells[k * n_samples + n]] -= weight * probabilities[k * n_samples + n]
+    for n in range(n_samples):
+        state[cells[labels[n] * n_samples + n]] += row_weights[n]
 
 
 @compiled

@@ -97,14 +97,16 @@ class Replicates:
                 draw_labels(cumulative, self._resampling.key, d, levels, labels[d - first])
             return self.minimize(objective.with_labels(labels)).values
 
-        return self.run(block, objective)
+        return self.run(block, objective, self._minimizer.max_evaluations or 1)
 
-    def run(self, block: Callable[[int, int], Floats], objective: Objective) -> Floats:
-        """All replicates, block by block."""
+    def run(
+        self, block: Callable[[int, int], Floats], objective: Objective, n_evaluations: int
+    ) -> Floats:
+        """All replicates, block by block; a replicate takes about `n_evaluations` of g."""
         return run_replicates(
             block,
             self._resampling.n_resamples,
-            objective.n_samples,
+            objective.n_samples * objective.n_classes * n_evaluations,
             n_jobs=self._resampling.n_jobs,
             progress=self._resampling.progress,
         )

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from hullcal._compiled.jit import F1, F3, INT, L1, U1, driver
-from hullcal._compiled.mixing import mix
+from hullcal._compiled.mixing import cumulate, invert, mix
 from hullcal._compiled.streams import LABELS, ROWS, uniform, uniform_weights
 from hullcal.engines.local import Problem
 from hullcal.minimizers import Minimizer
@@ -47,7 +47,7 @@ class Paper(Null):
             )
             return out
 
-        distribution = replicates.run(block, objective)
+        distribution = replicates.run(block, objective, objective.n_members)
         observed = replicates.minimize(objective)
         return Outcome(
             statistic=float(observed.values[0]),
@@ -65,6 +65,7 @@ def _lines_1_to_5(  # type: ignore[no-untyped-def]
     n_members, n_classes, n_samples = members.shape
     mixed = np.empty((n_classes, n_samples))
     drawn = np.empty((n_classes, n_samples))
+    cumulative = np.empty((n_classes, n_samples))
     simplex = np.empty(copies.sum())
     weights = np.empty(n_members)
     rows = np.empty(n_samples, dtype=np.int64)
@@ -96,15 +97,7 @@ def _lines_1_to_5(  # type: ignore[no-untyped-def]
         for k in range(n_classes):
             for n in range(n_samples):
                 drawn[k, n] = mixed[k, rows[n]]
-        labels[:] = 0
-        for n in range(n_samples):
-            total = 0.0
-            for k in range(n_classes):
-                total += drawn[k, n]
-            level = levels[n] * total
-            below = 0.0
-            for k in range(n_classes - 1):
-                below += drawn[k, n]
-                labels[n] += np.int32(below <= level)
+        cumulate(drawn, cumulative)
+        invert(cumulative, levels, labels)
         # Line 5.
         out[replicate] = value(drawn, labels, ones, parameters, offset, state, scratch)

@@ -47,7 +47,7 @@ class Recentered(Null):
                     )
                 return replicates.minimize(centered.with_row_weights(counts)).values
 
-            distribution = replicates.run(block, objective)
+            distribution = replicates.run(block, objective, minimizer.max_evaluations or 1)
         return Outcome(
             statistic=float(observed.values[0]),
             weights=best,
