@@ -26,19 +26,27 @@ _HOME = {
 }
 _ROOMS = ("binning", "kernels", "measures", "minimizers", "nulls", "simplex")
 
-__all__ = ["__version__", *sorted(_HOME), *_ROOMS]
-
 if TYPE_CHECKING:
-    from hullcal import binning, kernels, measures, minimizers, nulls, simplex
-    from hullcal._validation import HullcalWarning, InvalidInputError
-    from hullcal.algorithm import calibration_test, minimize
-    from hullcal.measures.ece_conf import ConfidenceECE
-    from hullcal.measures.ece_cwise import ClasswiseECE
-    from hullcal.measures.hl_cwise import HosmerLemeshow
-    from hullcal.measures.skce import SKCE
-    from hullcal.preparation import from_binary, split
-    from hullcal.results import CalibrationTestResult, MinimizeResult, adjust
-    from hullcal.sets import ClassifierSet
+    from hullcal import binning as binning
+    from hullcal import kernels as kernels
+    from hullcal import measures as measures
+    from hullcal import minimizers as minimizers
+    from hullcal import nulls as nulls
+    from hullcal import simplex as simplex
+    from hullcal._validation import HullcalWarning as HullcalWarning
+    from hullcal._validation import InvalidInputError as InvalidInputError
+    from hullcal.algorithm import calibration_test as calibration_test
+    from hullcal.algorithm import minimize as minimize
+    from hullcal.measures.ece_conf import ConfidenceECE as ConfidenceECE
+    from hullcal.measures.ece_cwise import ClasswiseECE as ClasswiseECE
+    from hullcal.measures.hl_cwise import HosmerLemeshow as HosmerLemeshow
+    from hullcal.measures.skce import SKCE as SKCE
+    from hullcal.preparation import from_binary as from_binary
+    from hullcal.preparation import split as split
+    from hullcal.results import CalibrationTestResult as CalibrationTestResult
+    from hullcal.results import MinimizeResult as MinimizeResult
+    from hullcal.results import adjust as adjust
+    from hullcal.sets import ClassifierSet as ClassifierSet
 
 
 def __getattr__(name: str) -> Any:
@@ -53,4 +61,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return list(__all__)
+    return ["__version__", *sorted(_HOME), *_ROOMS]

@@ -21,7 +21,8 @@ def discover(package: ModuleType, base: type) -> dict[str, Any]:
             continue
         module = importlib.import_module(f"{package.__name__}.{info.name}")
         for kind in vars(module).values():
-            if isinstance(kind, type) and issubclass(kind, base) and kind.__module__ == module.__name__:
+            mine = isinstance(kind, type) and kind.__module__ == module.__name__
+            if mine and issubclass(kind, base):
                 found.update({value.name: value for value in kind.defaults()})
     return found
 

@@ -14,7 +14,9 @@ def main() -> None:
 
 
 @main.command()
-@click.option("--seed", default=0, show_default=True, help="Seed of the data split and of the test.")
+@click.option(
+    "--seed", default=0, show_default=True, help="Seed of the data split and of the test."
+)
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 def demo(seed: int, quiet: bool) -> None:
     """Test a random forest on scikit-learn's digits."""

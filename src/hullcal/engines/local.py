@@ -190,7 +190,9 @@ def run_replicates(
     `work` is the number of probabilities that one replicate reads, a guess at its cost.
     """
     # A block takes a fraction of a second: steady progress, prompt interruption, modest memory.
-    size = max(1, min(-(-n_resamples // (4 * n_jobs)) if n_jobs > 1 else n_resamples, _BLOCK // work))
+    size = max(
+        1, min(-(-n_resamples // (4 * n_jobs)) if n_jobs > 1 else n_resamples, _BLOCK // work)
+    )
     bounds = [(first, min(first + size, n_resamples)) for first in range(0, n_resamples, size)]
     out = np.empty(n_resamples)
 
@@ -229,6 +231,4 @@ def _values(  # type: ignore[no-untyped-def]
     for r in range(weights.shape[0]):
         mix(members, weights[r], mixed)
         case = cases[r]
-        out[r] = value(
-            mixed, labels[case], row_weights[case], parameters, offset, state, scratch
-        )
+        out[r] = value(mixed, labels[case], row_weights[case], parameters, offset, state, scratch)

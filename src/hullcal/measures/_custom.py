@@ -30,7 +30,7 @@ class CustomMeasure(Measure):
         """The callable's own name."""
         return str(getattr(self.function, "__name__", type(self.function).__name__))
 
-    def value(  # type: ignore[override]
+    def value(
         self,
         mixed: Floats,
         labels: NDArray[np.int32],

@@ -9,6 +9,8 @@ from typing import Any
 from hullcal._discovery import discover, named
 from hullcal.minimizers._base import Minima, Minimizer
 
+__all__ = ["Minima", "Minimizer", "available", "resolve"]
+
 
 @cache
 def _registry() -> dict[str, Minimizer]:
@@ -41,4 +43,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     classes = sorted(type(value).__name__ for value in _registry().values())
-    return ["Minima", "Minimizer", "available", "resolve", *classes]
+    return [*__all__, *classes]

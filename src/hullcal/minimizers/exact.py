@@ -107,7 +107,9 @@ def _sweep(  # type: ignore[no-untyped-def]
                 for point in (a, b):
                     weights[0], weights[1] = 1.0 - point, point
                     mix(members, weights, mixed)
-                    value(mixed, labels[case], row_weights[case], parameters, offset, state, scratch)
+                    value(
+                        mixed, labels[case], row_weights[case], parameters, offset, state, scratch
+                    )
                     if point == a:
                         left[:] = state
                 count += 2

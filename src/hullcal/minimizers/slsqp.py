@@ -68,7 +68,10 @@ class Slsqp(Minimizer):
             method="SLSQP",
             bounds=Bounds(0.0, 1.0),
             constraints=LinearConstraint(np.ones((1, n_members)), 1.0, 1.0),
-            options={"maxiter": max(1, self.max_evaluations // (2 * (n_members + 1))), "ftol": 1e-10},
+            options={
+                "maxiter": max(1, self.max_evaluations // (2 * (n_members + 1))),
+                "ftol": 1e-10,
+            },
         )
         weights = normalise(found.x)
         value = objective.values(weights[np.newaxis], np.array([case]))[0]
