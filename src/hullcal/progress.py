@@ -20,7 +20,10 @@ def reporting(progress: bool | Report, what: str = "resamples") -> Iterator[Repo
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
         columns = (what, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        console = Console(stderr=True)
+        # Into a file or a pipe a bar would only write blank lines.
+        hidden = not console.is_terminal
+        with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
             task = bar.add_task(what)
 
             def report(done: int, total: int) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hullcal._validation import check_single
+from hullcal._validation import HullcalWarning, InvalidInputError, check_single
 
 Floats = NDArray[np.float64]
 
@@ -50,6 +51,7 @@ class Measure:
     def __call__(self, probs: ArrayLike, labels: ArrayLike) -> float:
         """The measure of one classifier: `probs` of shape (n_samples, n_classes)."""
         predictions, classes = check_single(probs, labels)
+        self.check(len(classes))
         mixed = np.ascontiguousarray(predictions.T, dtype=np.float64)
         return self.evaluate(mixed, classes, self.parameters(predictions))
 
@@ -108,20 +110,20 @@ class Measure:
         return state
 
     def check(self, n_samples: int) -> None:
-        """Refuse data for which the measure is not defined."""
+        """Refuse data for which the measure is not defined; warn of data for which it says little."""
         if n_samples < self.min_samples:
-            from hullcal._validation import InvalidInputError
-
             raise InvalidInputError(
                 f"measure `{self.name}` needs at least {self.min_samples} rows; got {n_samples}."
             )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Name and settings, for results that are written down."""
-        return {"name": self.name, **self.settings()}
+        n_bins = getattr(self, "n_bins", 2)
+        if n_samples < n_bins:
+            warnings.warn(
+                f"{n_samples} rows are fewer than the {n_bins} that measure `{self.name}` needs to "
+                "say much.",
+                HullcalWarning,
+                stacklevel=4,
+            )
 
     def settings(self) -> dict[str, Any]:
         """The fields that make this measure differ from others of its kind."""
-        from dataclasses import asdict
-
         return asdict(self)
