@@ -1,0 +1,185 @@
+"""How low does each search get, and how fast? COBYLA and CMA-ES are the opponents."""
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+import hullcal as hc
+from benchmarks.sets import Set, s1
+from benchmarks.tables import Target, print_table, print_targets, print_title
+from benchmarks.timing import seconds
+from hullcal.engines.local import Problem
+
+SIZES = (100, 500, 1000, 5000)
+SPREADS = (0.01, 0.03, 0.1, 0.3, 1.0)
+MEASURES = ("ece_conf", "ece_cwise")
+BUDGET = 10_000
+SEARCHES = {
+    "cobyla": hc.minimizers.Cobyla(),
+    "pairwise 300": hc.minimizers.Pairwise(max_evaluations=300),
+    "pairwise 1,000": hc.minimizers.Pairwise(max_evaluations=1_000),
+    "pairwise 10,000": hc.minimizers.Pairwise(max_evaluations=BUDGET),
+    "random 10,000": hc.minimizers.Random(max_evaluations=BUDGET),
+}
+CMA, COBYLA, OURS = "CMA-ES 10,000", "cobyla", "pairwise 10,000"
+NAMES = (*SEARCHES, CMA)
+#: Values this close are one value, summed in another order.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search reached on one set, and in how many seconds."""
+
+    value: float
+    seconds: float
+
+
+#: What every search found, by number of rows and spread.
+Cells = dict[tuple[int, float], dict[str, Found]]
+
+
+def ours(probs: np.ndarray, labels: np.ndarray, measure: str, name: str) -> Found:
+    """One of our searches, called as a user would."""
+    found: list[float] = []
+
+    def call() -> None:
+        result = hc.minimize(probs, labels, measure=measure, minimizer=SEARCHES[name], rng=0)
+        found.append(result.value)
+
+    took = seconds(call)
+    return Found(found[0], took)
+
+
+def softmax(points: np.ndarray) -> np.ndarray:
+    """Weights of unconstrained points."""
+    weights = np.exp(points - points.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def cma_es(probs: np.ndarray, labels: np.ndarray, measure: str) -> Found:
+    """CMA-ES on softmax weights, restarted with twice the population until the budget is spent.
+
+    A generation is evaluated at once by our compiled objective, so that its time is that of the
+    method and not of an objective in Python.
+    """
+    import cma
+
+    classifiers, truth = hc.ClassifierSet.with_labels(probs, labels)
+    objective = Problem.of(classifiers, truth, hc.measures.resolve(measure)).objective
+    best = [np.inf]
+
+    def search() -> None:
+        left, run, population = BUDGET, 0, None
+        while left > 0:
+            options = {"verbose": -9, "seed": run + 1, "maxfevals": left}
+            if population is not None:
+                options["popsize"] = population
+            strategy = cma.CMAEvolutionStrategy(np.zeros(objective.n_members), 1.0, options)
+            while not strategy.stop():
+                points = strategy.ask()
+                values = objective.values(
+                    softmax(np.array(points)), np.zeros(len(points), dtype=np.int64)
+                )
+                strategy.tell(points, values)
+                best[0] = min(best[0], float(values.min()))
+            left -= strategy.result.evaluations
+            population = 2 * strategy.popsize
+            run += 1
+
+    with warnings.catch_warnings():
+        # It tells when a generation is flat, as a step function is now and then.
+        warnings.simplefilter("ignore")
+        took = seconds(search)
+    return Found(best[0], took)
+
+
+def compare(data: Set, measure: str) -> dict[str, Found]:
+    """Every search on one set."""
+    found = {name: ours(*data, measure, name) for name in SEARCHES}
+    found[CMA] = cma_es(*data, measure)
+    return found
+
+
+def print_values(cells: Cells, measure: str) -> None:
+    """One line a set, then means and times."""
+    rows = [
+        [f"{n:,}", f"{u:g}", *(f"{found[name].value:.5f}" for name in NAMES)]
+        for (n, u), found in cells.items()
+    ]
+    rows.append(["mean value", "", *(f"{mean(cells, name):.5f}" for name in NAMES)])
+    for n in SIZES:
+        own = of_size(cells, n)
+        times = (f"{1e3 * total(own, name) / len(own):,.1f}" for name in NAMES)
+        rows.append([f"ms, N={n:,}", "", *times])
+    print_table(["N", "u", *NAMES], rows, f"{measure}: value reached on {len(cells)} sets (S1)")
+
+
+def mean(cells: Cells, name: str) -> float:
+    """Mean value reached."""
+    return float(np.mean([found[name].value for found in cells.values()]))
+
+
+def total(cells: Cells, name: str) -> float:
+    """Seconds over all sets."""
+    return sum(found[name].seconds for found in cells.values())
+
+
+def time_ratio(cells: Cells) -> float:
+    """Our time over that of CMA-ES."""
+    return total(cells, OURS) / total(cells, CMA)
+
+
+def of_size(cells: Cells, n_samples: int) -> Cells:
+    """The sets of one number of rows."""
+    return {cell: found for cell, found in cells.items() if cell[0] == n_samples}
+
+
+def targets_of(cells: Cells, measure: str) -> list[Target]:
+    """Never worse than COBYLA, as low as CMA-ES, in a tenth of its time."""
+    pairs = [(found[OURS].value, found[COBYLA].value) for found in cells.values()]
+    worse = sum(a > b + ROUNDING for a, b in pairs)
+    means = mean(cells, OURS), mean(cells, CMA)
+    lower = sum(found[OURS].value <= found[CMA].value + ROUNDING for found in cells.values())
+    return [
+        Target(
+            f"{measure}: {OURS} never worse than one COBYLA start",
+            f"worse on {worse} of {len(pairs)} sets",
+            worse == 0,
+        ),
+        Target(
+            f"{measure}: mean of {OURS} no higher than that of {CMA}",
+            f"{means[0]:.5f} against {means[1]:.5f} (no higher on {lower} of {len(pairs)} sets)",
+            means[0] <= means[1],
+        ),
+        Target(
+            f"{measure}: {OURS} in a tenth of the time of {CMA}",
+            f"{time_ratio(cells):.3f} of it ("
+            + ", ".join(f"N={n:,}: {time_ratio(of_size(cells, n)):.3f}" for n in SIZES)
+            + ")",
+            time_ratio(cells) <= 0.1,
+        ),
+    ]
+
+
+def run() -> list[Target]:
+    """Print a table of values and times for each measure."""
+    print_title("Search: value reached and time taken, M=K=10, one thread")
+    # Compile before the clock runs.
+    for measure in MEASURES:
+        for name in SEARCHES:
+            ours(*s1(0, 100, 0.1, n_members=3), measure, name)
+    targets = []
+    sets = {(n, u): s1(seed, n, u) for seed, (n, u) in enumerate(grid())}
+    for measure in MEASURES:
+        cells = {cell: compare(data, measure) for cell, data in sets.items()}
+        print_values(cells, measure)
+        targets += targets_of(cells, measure)
+    print_targets(targets)
+    return targets
+
+
+def grid() -> list[tuple[int, float]]:
+    """The 20 sets: one for each number of rows and each spread."""
+    return [(n, u) for n in SIZES for u in SPREADS]

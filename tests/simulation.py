@@ -1,0 +1,168 @@
+"""Rejection rates of the test on simulated sets: which scenario, which measure, which null.
+
+Run as a program it prints the table from which figures are quoted:
+
+    python tests/simulation.py --sets 400
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+import hullcal as hc
+import oracles
+
+ALPHA = 0.05
+#: 3/60 is 0.05 exactly, so a test that is exact rejects in exactly 5 % of sets.
+N_RESAMPLES = 59
+MEASURES = ("ece_conf", "ece_cwise", "hl_cwise", "skce_ul", "skce_uq", "skce_b")
+NULLS = ("paper", "recentered", "refit", "maximized")
+
+Draw = Callable[[np.random.Generator], oracles.Scenario]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Where sets come from, and which hypotheses hold there."""
+
+    draw: Draw
+    calibrated: bool
+    truth: bool
+
+
+def _s1(n: int, m: int, k: int, u: float, vertex: bool) -> Scenario:
+    return Scenario(
+        lambda rng: oracles.scenario_s1(rng, n, m, k, u, vertex), calibrated=True, truth=True
+    )
+
+
+def _s3(n: int, m: int, k: int, u: float, strength: float) -> Scenario:
+    return Scenario(
+        lambda rng: oracles.scenario_s3_fast(rng, n, m, k, u, strength),
+        calibrated=False,
+        truth=False,
+    )
+
+
+def _calibrated(n: int) -> Scenario:
+    return Scenario(
+        lambda rng: oracles.calibrated_not_truth(rng, n), calibrated=True, truth=False
+    )
+
+
+#: N = 100, M = K = 10 unless a name says otherwise. "small" is N = 40, M = K = 3, for the measures
+#: whose cost grows with the square of N.
+SCENARIOS = {
+    "S1 u=1": _s1(100, 10, 10, 1.0, vertex=False),
+    "S1 u=.1": _s1(100, 10, 10, 0.1, vertex=False),
+    "S1 vertex u=1": _s1(100, 10, 10, 1.0, vertex=True),
+    "S1 vertex u=.1": _s1(100, 10, 10, 0.1, vertex=True),
+    "calibrated N=150": _calibrated(150),
+    "calibrated N=300": _calibrated(300),
+    "calibrated N=1000": _calibrated(1000),
+    "S3 .15 u=1": _s3(100, 10, 10, 1.0, 0.15),
+    "S3 .25 u=1": _s3(100, 10, 10, 1.0, 0.25),
+    "S3 .5 u=1": _s3(100, 10, 10, 1.0, 0.5),
+    "S3 .25 u=.1": _s3(100, 10, 10, 0.1, 0.25),
+    "small S1 u=1": _s1(40, 3, 3, 1.0, vertex=False),
+    "small S1 vertex u=1": _s1(40, 3, 3, 1.0, vertex=True),
+    "small calibrated N=60": _calibrated(60),
+    "small S3 .5 u=1": _s3(40, 3, 3, 1.0, 0.5),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One entry of the table."""
+
+    scenario: str
+    measure: str
+    null: str
+
+    @property
+    def hypothesis_holds(self) -> bool:
+        """Whether what this null tests is true of this scenario."""
+        scenario = SCENARIOS[self.scenario]
+        return scenario.truth if self.null == "refit" else scenario.calibrated
+
+    def __str__(self) -> str:
+        return f"{self.scenario}, {self.measure}, {self.null}"
+
+
+@lru_cache(maxsize=1024)
+def data(scenario: str, index: int) -> oracles.Scenario:
+    """The set number `index` of a scenario: the same one for every measure and null."""
+    stream = np.random.default_rng([list(SCENARIOS).index(scenario), index])
+    return SCENARIOS[scenario].draw(stream)
+
+
+def rejected(cell: Cell, index: int, n_resamples: int = N_RESAMPLES) -> bool:
+    """The decision for one set."""
+    probs, labels = data(cell.scenario, index)
+    result = hc.calibration_test(
+        probs,
+        labels,
+        measure=cell.measure,
+        null=cell.null,
+        alpha=ALPHA,
+        n_resamples=n_resamples,
+        rng=index,
+    )
+    return result.rejected
+
+
+def rejections(cell: Cell, n_sets: int, n_resamples: int = N_RESAMPLES) -> int:
+    """How many of the first `n_sets` sets are rejected; threads share them out."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return sum(pool.map(lambda index: rejected(cell, index, n_resamples), range(n_sets)))
+
+
+def cells(
+    scenarios: Sequence[str], measures: Sequence[str], nulls: Sequence[str]
+) -> Iterator[Cell]:
+    """Cells of the table; the measures of all pairs only at small size, and only they there."""
+    for scenario in scenarios:
+        for measure in measures:
+            if (measure in ("skce_uq", "skce_b")) == scenario.startswith("small"):
+                yield from (Cell(scenario, measure, null) for null in nulls)
+
+
+def main() -> None:
+    """Print the rate and its standard error for every cell."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--sets", type=int, default=400, help="sets a cell")
+    parser.add_argument("--resamples", type=int, default=N_RESAMPLES)
+    parser.add_argument("--scenario", nargs="+", default=list(SCENARIOS), choices=list(SCENARIOS))
+    parser.add_argument("--measure", nargs="+", default=list(MEASURES), choices=MEASURES)
+    parser.add_argument("--null", nargs="+", default=list(NULLS), choices=NULLS)
+    given = parser.parse_args()
+    print(f"{given.sets} sets a cell, {given.resamples} resamples, alpha = {ALPHA}")
+    print(f"{'scenario':<22}{'measure':<11}" + "".join(f"{null:>16}" for null in given.null))
+    for scenario in given.scenario:
+        for measure in given.measure:
+            row = list(cells([scenario], [measure], given.null))
+            if not row:
+                continue
+            begin = time.perf_counter()
+            entries = ""
+            for cell in row:
+                rate = rejections(cell, given.sets, given.resamples) / given.sets
+                error = math.sqrt(max(rate * (1 - rate), 1e-9) / given.sets)
+                wanted = " " if cell.hypothesis_holds else "*"
+                entries += f"{f'{rate:.3f} ({error:.3f}){wanted}':>16}"
+            seconds = time.perf_counter() - begin
+            print(f"{scenario:<22}{measure:<11}{entries}   {seconds:.0f} s", flush=True)
+    print("rate (standard error); * the hypothesis is false, so that 1 is wanted")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,649 @@
+"""calibration_test from input to result: the contract of every null with every measure."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import warnings
+from functools import partial
+
+import numpy as np
+import pytest
+
+import hullcal as hc
+import oracles
+from hullcal.minimizers import Pairwise
+
+MEASURES = hc.measures.available()
+NULLS = hc.nulls.available()
+EVERY = [(null, measure) for null in NULLS for measure in MEASURES]
+#: 2/20 is 0.1: the smallest runs that can reject, and not only by the largest rank.
+test = partial(hc.calibration_test, n_resamples=19, alpha=0.1, rng=0)
+
+
+def random_set(seed=0, n=30, m=3, k=3):
+    rng = np.random.default_rng(seed)
+    return rng.dirichlet(np.ones(k), size=(n, m)), rng.integers(k, size=n)
+
+
+def brier(probs, labels):
+    """A measure of the user's own."""
+    return float(((probs - np.eye(probs.shape[1])[labels]) ** 2).sum(axis=1).mean())
+
+
+def run(program, *arguments, **options):
+    """Run a program in a fresh interpreter, where a crash cannot take the tests along."""
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), *arguments],
+        capture_output=True, text=True, timeout=300, **options,
+    )  # fmt: skip
+
+
+# The result ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("null", "measure"), EVERY)
+def test_the_result_keeps_the_contract(null, measure):
+    probs, labels = random_set(1)
+    result = test(probs, labels, null=null, measure=measure)
+    t, reference = result.statistic, result.null_distribution.tolist()
+    assert len(reference) == result.n_resamples == 19
+    assert not np.isnan(reference).any()
+    assert result.weights.shape == (3,)
+    assert (result.weights >= 0).all()
+    assert result.weights.sum() == pytest.approx(1, abs=1e-12)
+    # p-value, decision and critical value say the same, at this level and at every other.
+    assert result.pvalue == oracles.p_value(t, reference)
+    assert result.critical_value == oracles.critical_value(reference, 0.1)
+    assert result.rejected == (result.pvalue <= 0.1)
+    for alpha in (0.04, 0.05, 0.1, 0.15, 0.5, 0.95):
+        critical = oracles.critical_value(reference, alpha)
+        assert result.decide(alpha) == oracles.is_above(t, critical) == (result.pvalue <= alpha)
+    low, high = result.pvalue_interval
+    assert 0 <= low <= (result.pvalue * 20 - 1) / 19 <= high <= 1
+    # The statistic is the measure of the combination that is reported.
+    mixed = hc.ClassifierSet(probs).mix(result.weights)
+    assert t == pytest.approx(getattr(oracles, measure)(mixed, labels), abs=1e-10)
+    assert (result.measure, result.null, result.minimizer) == (measure, null, "pairwise")
+    assert (result.n_samples, result.n_members, result.n_classes) == (30, 3, 3)
+    assert result.seed == 0
+    assert result.n_evaluations > 19
+
+
+@pytest.mark.parametrize("null", NULLS)
+def test_the_hypothesis_is_said_in_words(null):
+    said = test(*random_set(), null=null).hypothesis
+    assert ("truth" in said) == (null == "refit")
+    assert ("calibrated" in said) == (null != "refit")
+
+
+@pytest.mark.parametrize("null", NULLS)
+def test_a_hopeless_set_is_rejected_and_a_true_one_is_not(null):
+    rng = np.random.default_rng(3)
+    probs = rng.dirichlet(np.ones(3), size=(300, 3))
+    opposite = (probs.argmin(axis=2)[:, 0]).astype(int)
+    sure = np.eye(3)[np.broadcast_to(((opposite + 1) % 3)[:, None], (300, 2))] * 0.98 + 0.02 / 3
+    sure[:, 1] = sure[:, 1] * 0.9 + 0.1 / 3
+    assert test(sure, opposite, null=null).pvalue == 1 / 20
+    labels = oracles.draw_labels(rng, probs.mean(axis=1))
+    assert test(probs, labels, null=null).pvalue > 0.1
+
+
+# Seeds -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("null", "measure"), EVERY)
+def test_a_seed_fixes_every_bit_and_another_seed_changes_the_null(null, measure):
+    probs, labels = random_set(2)
+    first = test(probs, labels, null=null, measure=measure, rng=7)
+    assert test(probs, labels, null=null, measure=measure, rng=7) == first
+    # Without this half the test could not notice a seed that is ignored.
+    other = test(probs, labels, null=null, measure=measure, rng=8)
+    assert not np.array_equal(other.null_distribution, first.null_distribution)
+
+
+@pytest.mark.parametrize("null", NULLS)
+def test_a_generator_is_asked_once_and_its_seed_is_kept(null):
+    probs, labels = random_set(2)
+    generator, twin = np.random.default_rng(5), np.random.default_rng(5)
+    result = test(probs, labels, null=null, rng=generator)
+    words = twin.integers(0, 2**32, size=4, dtype=np.uint32)
+    assert result.seed == sum(int(word) << (32 * i) for i, word in enumerate(words))
+    assert generator.random() == twin.random()
+    assert test(probs, labels, null=null, rng=result.seed) == result
+    assert test(probs, labels, null=null, rng=generator).seed != result.seed
+
+
+def test_without_a_seed_every_run_is_another_and_can_be_repeated():
+    probs, labels = random_set(2)
+    first, second = (test(probs, labels, rng=None) for _ in range(2))
+    assert first.seed != second.seed
+    assert not np.array_equal(first.null_distribution, second.null_distribution)
+    assert test(probs, labels, rng=first.seed) == first
+
+
+def test_the_first_resamples_of_a_longer_run_are_those_of_a_shorter_one():
+    probs, labels = random_set(2)
+    for null in ("paper", "recentered", "refit"):
+        short = test(probs, labels, null=null).null_distribution
+        long = test(probs, labels, null=null, n_resamples=40).null_distribution
+        np.testing.assert_array_equal(long[:19], short)
+
+
+# Threads and progress --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("null", "measure"), EVERY)
+def test_the_number_of_threads_never_changes_a_bit(null, measure):
+    probs, labels = random_set(4, n=16)
+    minimizer = Pairwise(max_evaluations=60)
+    options = {"null": null, "measure": measure, "minimizer": minimizer}
+    alone = test(probs, labels, **options, n_jobs=1)
+    for n_jobs in (2, 3, -1):
+        assert test(probs, labels, **options, n_jobs=n_jobs) == alone
+
+
+def test_evaluations_are_counted_whichever_threads_make_them():
+    """Every replicate spends its budget, so the count is known, and no thread may lose another's."""
+    probs, labels = random_set(4, n=4, k=2)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-7)
+    try:
+        for seed in range(30):
+            result = test(
+                probs, labels, measure=brier, null="refit", n_resamples=128, rng=seed, n_jobs=16,
+                minimizer=Pairwise(max_evaluations=3),
+            )  # fmt: skip
+            assert result.n_evaluations == 3 * 129
+    finally:
+        sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+@pytest.mark.parametrize("null", NULLS)
+def test_progress_grows_to_the_total(null, n_jobs):
+    seen = []
+    result = test(
+        *random_set(), null=null, n_jobs=n_jobs, progress=lambda *report: seen.append(report)
+    )
+    done = [report[0] for report in seen]
+    assert done == sorted(set(done))
+    assert {report[1] for report in seen} == {19}
+    assert done[-1] == 19
+    assert result == test(*random_set(), null=null)
+
+
+def test_long_work_is_reported_in_steps():
+    probs, labels = random_set(0, n=200, m=4)
+    seen = []
+    test(probs, labels, minimizer=Pairwise(max_evaluations=20_000), progress=lambda *r: seen.append(r))
+    assert len(seen) > 3
+    assert seen[-1] == (19, 19)
+
+
+def test_a_bar_that_is_not_on_a_terminal_writes_nothing(capfd):
+    test(*random_set(), progress=True)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_bar_is_drawn_on_stderr_only():
+    import pty
+
+    program = """
+    import numpy as np, hullcal as hc
+    probs = np.random.default_rng(0).dirichlet([1, 1, 1], size=(30, 3))
+    hc.calibration_test(probs, probs[:, 0].argmax(axis=1), n_resamples=19, rng=0, progress=True)
+    """
+    screen, terminal = pty.openpty()
+    ended = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        stdout=subprocess.PIPE, stderr=terminal, stdin=subprocess.DEVNULL,
+        env={**os.environ, "TERM": "xterm"},
+    )  # fmt: skip
+    os.close(terminal)
+    drawn = b""
+    while True:
+        try:
+            piece = os.read(screen, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not piece:
+            break
+        drawn += piece
+    os.close(screen)
+    assert ended.stdout is not None
+    assert ended.stdout.read() == b""
+    ended.stdout.close()
+    assert ended.wait() == 0
+    assert b"resamples" in drawn
+    assert b"19/19" in drawn
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 3])
+@pytest.mark.parametrize("null", ["paper", "refit"])
+def test_an_interrupt_in_progress_ends_the_run_at_once(null, n_jobs):
+    evaluations, lock = 0, threading.Lock()
+
+    def counting(probs, labels):
+        nonlocal evaluations
+        with lock:
+            evaluations += 1
+        return brier(probs, labels)
+
+    def interrupt(done, total):
+        raise KeyboardInterrupt
+
+    whole = 0
+    probs, labels = random_set(0, n=100, m=4, k=5)
+    options = {"null": null, "measure": counting, "n_resamples": 2400, "n_jobs": n_jobs}
+    options["minimizer"] = Pairwise(max_evaluations=10)
+    if n_jobs == 1:  # one thread works in larger blocks
+        options["minimizer"] = Pairwise(max_evaluations=40)
+        if null == "paper":
+            pytest.skip("so little work that it is one block")
+    test(probs, labels, **options)
+    whole, evaluations = evaluations, 0
+    with pytest.raises(KeyboardInterrupt):
+        test(probs, labels, **options, progress=interrupt)
+    assert 0 < evaluations < 0.75 * whole
+    left = evaluations
+    assert threading.active_count() == 1  # nobody is left at work
+    assert evaluations == left
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_an_error_in_a_thread_reaches_the_caller(n_jobs):
+    def fails(probs, labels):
+        if threading.current_thread() is not threading.main_thread() or n_jobs == 1:
+            raise ZeroDivisionError("on purpose")
+        return brier(probs, labels)
+
+    with pytest.raises(hc.InvalidInputError, match=r"`fails` raised ZeroDivisionError"):
+        test(*random_set(), null="refit", measure=fails, n_jobs=n_jobs)
+
+
+# Members ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("null", "measure"), EVERY)
+def test_the_order_of_members_changes_nothing(null, measure):
+    probs, labels = random_set(5, m=4)
+    order = np.array([2, 0, 3, 1])
+    result = test(probs, labels, null=null, measure=measure)
+    permuted = test(probs[:, order], labels, null=null, measure=measure)
+    np.testing.assert_array_equal(permuted.weights, result.weights[order])
+    np.testing.assert_array_equal(permuted.null_distribution, result.null_distribution)
+    assert permuted.statistic == result.statistic
+    assert permuted.pvalue == result.pvalue
+
+
+def test_the_order_of_members_changes_no_decision_with_the_median_bandwidth():
+    probs, labels = random_set(5, m=4)
+    measure = hc.SKCE(estimator="ul", bandwidth="median")
+    result = test(probs, labels, measure=measure)
+    permuted = test(probs[:, ::-1], labels, measure=measure)
+    assert permuted.pvalue == result.pvalue
+    np.testing.assert_allclose(permuted.weights[::-1], result.weights, atol=1e-9)
+
+
+@pytest.mark.parametrize(("null", "measure"), EVERY)
+def test_a_copy_of_a_member_changes_no_statistic(null, measure):
+    probs, labels = random_set(6)
+    result = test(probs, labels, null=null, measure=measure)
+    doubled = test(probs[:, [0, 1, 1, 2, 1]], labels, null=null, measure=measure)
+    shared = doubled.weights[[1, 2, 4]]
+    if null == "maximized":  # statistic and weights are those of the largest p-value
+        assert doubled.pvalue == result.pvalue
+    assert doubled.statistic == result.statistic
+    np.testing.assert_allclose(shared, result.weights[1] / 3, rtol=1e-14)
+    np.testing.assert_array_equal(doubled.weights[[0, 3]], result.weights[[0, 2]])
+    if null != "paper":  # its line 3 draws from the simplex of all members, copies included
+        np.testing.assert_array_equal(doubled.null_distribution, result.null_distribution)
+
+
+@pytest.mark.parametrize(("null", "measure"), EVERY)
+def test_identical_members_are_one(null, measure):
+    probs, labels = random_set(7, m=1)
+    alone = test(probs, labels, null=null, measure=measure)
+    crowd = test(np.repeat(probs, 4, axis=1), labels, null=null, measure=measure)
+    assert crowd.statistic == alone.statistic
+    np.testing.assert_array_equal(crowd.null_distribution, alone.null_distribution)
+    np.testing.assert_array_equal(crowd.weights, 0.25)
+
+
+# One member ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_nulls_of_one_member_are_one_test_without_a_search(measure):
+    probs, labels = random_set(8, m=1)
+    results = {null: test(probs, labels, null=null, measure=measure) for null in NULLS}
+    for null in ("recentered", "maximized"):
+        np.testing.assert_array_equal(
+            results[null].null_distribution, results["refit"].null_distribution
+        )
+    for result in results.values():
+        assert result.statistic == hc.measures.resolve(measure)(probs[:, 0], labels)
+        np.testing.assert_array_equal(result.weights, [1.0])
+        assert result.n_evaluations == 20
+        assert result.converged
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_one_member_is_tested_by_label_resampling(measure):
+    """Vaicenavicius et al. (2019): rows fixed, labels from the predictions, g again."""
+    probs, labels = random_set(8, m=1)
+    drawn = []
+
+    def spy(seen, seen_labels):
+        np.testing.assert_array_equal(seen, probs[:, 0])
+        drawn.append(seen_labels)
+        return 0.0
+
+    test(probs, labels, null="refit", measure=spy)
+    observed, *replicates = drawn
+    np.testing.assert_array_equal(observed, labels)
+    assert len(replicates) == 19
+    g = getattr(oracles, measure)
+    result = test(probs, labels, measure=measure)
+    np.testing.assert_allclose(
+        result.null_distribution, [g(probs[:, 0], y) for y in replicates], rtol=0, atol=1e-12
+    )
+    assert result.statistic == pytest.approx(g(probs[:, 0], labels), abs=1e-12)
+
+
+@pytest.mark.parametrize("null", NULLS)
+def test_one_classifier_may_come_without_an_axis_of_members(null):
+    probs, labels = random_set(9, m=1)
+    assert test(probs[:, 0], labels, null=null) == test(probs, labels, null=null)
+
+
+# Input -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("null", "measure"), EVERY)
+def test_the_input_is_left_untouched(null, measure):
+    probs, labels = random_set(10)
+    before = probs.copy(), labels.copy()
+    test(probs, labels, null=null, measure=measure)
+    np.testing.assert_array_equal(probs, before[0])
+    np.testing.assert_array_equal(labels, before[1])
+    probs.flags.writeable = labels.flags.writeable = False
+    test(probs, labels, null=null, measure=measure)
+
+
+def test_a_classifier_set_and_a_list_of_members_will_do():
+    probs, labels = random_set(11)
+    expected = test(probs, labels)
+    assert test(hc.ClassifierSet(probs), labels) == expected
+    assert test(list(probs.transpose(1, 0, 2)), labels) == expected
+    assert test(probs.tolist(), labels.tolist()) == expected
+    assert test(probs, np.eye(3)[labels]) == expected
+
+
+def test_labels_may_be_names_of_classes():
+    probs, labels = random_set(11)
+    names = np.array(["ant", "bee", "cat"])
+    expected = test(probs, labels)
+    assert test(probs, names[labels], classes=names) == expected
+    assert test(hc.ClassifierSet(probs, classes=names), names[labels]) == expected
+
+
+@pytest.mark.parametrize("option", ["from_logits", "from_log"])
+def test_logits_and_logarithms_are_understood(option):
+    probs, labels = random_set(11)
+    given = np.log(probs) + (3.5 if option == "from_logits" else 0.0)
+    expected, result = test(probs, labels), test(given, labels, **{option: True})
+    assert result.pvalue == expected.pvalue
+    assert result.statistic == pytest.approx(expected.statistic, abs=1e-12)
+    assert hc.minimize(given, labels, **{option: True}, rng=0).value == pytest.approx(
+        hc.minimize(probs, labels, rng=0).value, abs=1e-9
+    )
+
+
+@pytest.mark.parametrize(("null", "measure"), EVERY)
+def test_float32_is_as_good_where_it_is_exact(null, measure):
+    rng = np.random.default_rng(12)
+    sixteenths = rng.multinomial(16, np.full(3, 1 / 3), size=(30, 3)) / 16
+    labels = rng.integers(3, size=30)
+    expected = test(sixteenths, labels, null=null, measure=measure)
+    result = test(sixteenths.astype(np.float32), labels, null=null, measure=measure)
+    assert result == expected
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_float32_gives_nearly_the_same_answer_elsewhere(measure):
+    probs, labels = random_set(12)
+    expected = test(probs, labels, measure=measure, null="refit")
+    result = test(probs.astype(np.float32), labels, measure=measure, null="refit")
+    assert result.statistic == pytest.approx(expected.statistic, abs=0.02)
+    assert result.pvalue == pytest.approx(expected.pvalue, abs=0.25)
+    single = hc.measures.resolve(measure)
+    assert single(probs[:, 0].astype(np.float32), labels) == pytest.approx(
+        single(probs[:, 0], labels), abs=1e-5
+    )
+
+
+# Warnings and refusals -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("alpha", "enough"), [(0.05, 19), (0.1, 9), (0.01, 99), (0.001, 999), (0.07, 14)])
+def test_too_few_resamples_are_warned_of_with_the_number_that_would_do(alpha, enough):
+    probs, labels = random_set(0, m=1)
+    with pytest.warns(hc.HullcalWarning, match=rf"smallest `n_resamples` that could is {enough}\."):
+        result = test(probs, labels, alpha=alpha, n_resamples=enough - 1)
+    assert result.critical_value == np.inf
+    assert not result.rejected
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        test(probs, labels, alpha=alpha, n_resamples=enough)
+
+
+def test_warnings_point_at_the_line_of_the_caller():
+    with pytest.warns(hc.HullcalWarning) as caught:
+        test(*random_set(), n_resamples=1)
+    assert caught[0].filename.endswith(("test_algorithm.py", "functools.py"))
+    with pytest.warns(hc.HullcalWarning) as caught:
+        hc.calibration_test(*random_set(n=4), n_resamples=1, rng=0)
+    assert [warning.filename for warning in caught] == [__file__] * 2
+
+
+BAD = [
+    ("n_resamples", 0), ("n_resamples", -1), ("n_resamples", 2.5), ("n_resamples", True),
+    ("n_resamples", None), ("n_resamples", "many"),
+    ("alpha", 0), ("alpha", 1), ("alpha", -0.1), ("alpha", np.nan), ("alpha", "small"),
+    ("n_jobs", 0), ("n_jobs", -2), ("n_jobs", 1.5),
+    ("rng", -1), ("rng", 0.5), ("rng", "seed"), ("rng", np.random.RandomState(0)),
+    ("null", "nope"), ("null", None), ("minimizer", "nope"), ("minimizer", 3),
+    ("engine", "dask"), ("engine", 1), ("stop_after", 10), ("stop_after", 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), BAD)
+def test_a_bad_argument_is_refused_by_name_before_any_work(name, value):
+    worked = []
+
+    def spy(probs, labels):
+        worked.append(1)
+        return 0.0
+
+    options = {"measure": spy, "null": "refit", "progress": lambda *report: worked.append(1)}
+    with pytest.raises(hc.InvalidInputError, match=f"`{name}`"):
+        test(*random_set(), **{**options, name: value})
+    assert not worked
+
+
+@pytest.mark.parametrize("measure", ["nope", 3, None, hc.ConfidenceECE])
+def test_an_unknown_measure_is_refused_with_the_list_of_those_there_are(measure):
+    with pytest.raises(hc.InvalidInputError, match=r"`measure` must be one of ece_conf, .*skce_uq"):
+        test(*random_set(), measure=measure)
+
+
+def test_an_unknown_null_or_search_is_refused_with_the_list_of_those_there_are():
+    with pytest.raises(hc.InvalidInputError, match="maximized, paper, recentered, refit"):
+        test(*random_set(), null="nope")
+    with pytest.raises(hc.InvalidInputError, match="cobyla, exact, pairwise, random, slsqp"):
+        test(*random_set(), minimizer="nope")
+
+
+def test_bad_data_are_refused():
+    probs, labels = random_set()
+    with pytest.raises(hc.InvalidInputError, match="`probs`"):
+        test(probs * 2, labels)
+    with pytest.raises(hc.InvalidInputError, match="`labels`"):
+        test(probs, labels[:-1])
+    with pytest.raises(hc.InvalidInputError, match="at least 2 rows"):
+        test(probs[:1], labels[:1], measure="skce_ul")
+
+
+@pytest.mark.parametrize("minimizer", ["exact", "slsqp"])
+def test_a_step_function_is_refused_by_searches_that_cannot_take_it(minimizer):
+    measure = "ece_conf" if minimizer == "exact" else "skce_ul"
+    with pytest.raises(hc.InvalidInputError, match=rf"`maximized`.*`{minimizer}`.*pairwise"):
+        test(*random_set(m=2), null="maximized", minimizer=minimizer, measure=measure)
+
+
+@pytest.mark.parametrize(
+    ("minimizer", "measure", "m", "words"),
+    [
+        ("exact", "ece_conf", 3, r"`exact`.*3 members"),
+        ("exact", "hl_cwise", 2, r"`exact`.*`hl_cwise`"),
+        ("exact", brier, 2, r"`exact`.*`brier`"),
+        ("slsqp", "ece_cwise", 2, r"`slsqp`.*`ece_cwise`"),
+    ],
+)
+def test_a_search_refuses_what_it_cannot_take_naming_both(minimizer, measure, m, words):
+    with pytest.raises(hc.InvalidInputError, match=words):
+        test(*random_set(m=m), minimizer=minimizer, measure=measure, null="refit")
+
+
+@pytest.mark.parametrize("minimizer", ["cobyla", "random", "pairwise", "slsqp", "exact"])
+@pytest.mark.parametrize("null", ["paper", "recentered", "refit"])
+def test_every_search_serves_every_null_that_can_take_it(null, minimizer):
+    measure = "skce_ul" if minimizer == "slsqp" else "ece_conf"
+    probs, labels = random_set(m=2)
+    result = test(probs, labels, null=null, minimizer=minimizer, measure=measure, n_resamples=9)
+    assert result.minimizer == minimizer
+    assert result == test(
+        probs, labels, null=null, minimizer=minimizer, measure=measure, n_resamples=9, n_jobs=2
+    )
+
+
+# Measures of the user's own --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("null", ["paper", "refit", "maximized"])
+def test_a_callable_gives_the_answer_of_the_measure_it_computes(null, measure):
+    """The literal transcription, given as the user's own measure, is an outside witness of all of it."""
+    probs, labels = random_set(13, n=12, m=2)
+    options = {"null": null, "minimizer": Pairwise(max_evaluations=25), "n_resamples": 9}
+    expected = test(probs, labels, measure=measure, **options)
+    result = test(probs, labels, measure=getattr(oracles, measure), **options)
+    assert result.measure == measure
+    assert result.pvalue == expected.pvalue
+    assert result.statistic == pytest.approx(expected.statistic, abs=1e-10)
+    np.testing.assert_allclose(result.null_distribution, expected.null_distribution, atol=1e-10)
+
+
+def test_a_callable_without_a_residual_is_refused_by_the_null_that_needs_one():
+    with pytest.raises(hc.InvalidInputError) as refused:
+        test(*random_set(), measure=brier, null="recentered")
+    message = str(refused.value)
+    for word in ("`recentered`", "`brier`", "refit", "maximized", "paper"):
+        assert word in message
+
+
+@pytest.mark.parametrize("null", ["paper", "refit", "maximized"])
+def test_a_callable_that_fails_is_named(null):
+    def undefined(probs, labels):
+        return np.nan
+
+    def broken(probs, labels):
+        raise RuntimeError("on purpose")
+
+    def wordy(probs, labels):
+        return "much"
+
+    for measure, words in ((undefined, "`undefined` returned NaN"), (broken, "on purpose"), (wordy, "`wordy`")):
+        with pytest.raises(hc.InvalidInputError, match=words):
+            test(*random_set(), measure=measure, null=null)
+
+
+def test_a_callable_cannot_harm_the_data_it_sees():
+    def greedy(probs, labels):
+        value = brier(probs, labels)
+        probs[:] = 0.0
+        labels[:] = 0
+        return value
+
+    options = {"null": "refit", "minimizer": Pairwise(max_evaluations=30)}
+    expected = test(*random_set(), measure=brier, **options)
+    result = test(*random_set(), measure=greedy, **options)
+    np.testing.assert_array_equal(result.null_distribution, expected.null_distribution)
+
+
+# Data that once brought the house down ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_moves_that_round_below_zero_do_no_harm(measure):
+    """A transfer of all of a weight may leave -1e-18 where 0 is meant; that is still the first bin."""
+    program = """
+    import sys, numpy as np, hullcal as hc
+    rng = np.random.default_rng(0)
+    for seed in range(40):
+        probs = rng.multinomial(10, [0.6, 0.3, 0.1], size=(40, 5)) / 10
+        labels = rng.integers(3, size=40)
+        found = hc.minimize(probs, labels, measure=sys.argv[1], rng=seed,
+                            minimizer=hc.minimizers.Pairwise(max_evaluations=300))
+        value = hc.measures.resolve(sys.argv[1])(hc.ClassifierSet(probs).mix(found.weights), labels)
+        assert abs(value - found.value) < 1e-12, (seed, value, found.value)
+    """
+    ended = run(program, measure)
+    assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.parametrize("null", NULLS)
+@pytest.mark.parametrize("measure", ["ece_conf", "skce_ul", "hl_cwise"])
+@pytest.mark.parametrize("smallest", ["0.0", "5e-324", "1e-310", "1e-300"])
+def test_a_label_with_almost_no_probability_does_no_harm(null, measure, smallest):
+    program = """
+    import sys, numpy as np, hullcal as hc
+    rng = np.random.default_rng(0)
+    probs, labels = rng.dirichlet([1, 1, 1], size=(20, 3)), rng.integers(3, size=20)
+    probs[0], labels[0] = [1.0, float(sys.argv[3]), 0.0], 1
+    result = hc.calibration_test(probs, labels, null=sys.argv[1], measure=sys.argv[2],
+                                 n_resamples=19, rng=0)
+    assert np.isfinite(result.weights).all(), result.weights
+    assert not np.isnan(result.null_distribution).any()
+    """
+    ended = run(program, null, measure, smallest)
+    assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.parametrize(("null", "measure"), EVERY)
+def test_members_that_are_certain_give_numbers(null, measure):
+    rng = np.random.default_rng(14)
+    probs = np.eye(3)[rng.integers(3, size=(20, 3))]
+    result = test(probs, rng.integers(3, size=20), null=null, measure=measure)
+    assert not np.isnan(result.statistic)
+    assert not np.isnan(result.null_distribution).any()
+    assert 0 < result.pvalue <= 1
+
+
+@pytest.mark.parametrize(("null", "measure"), EVERY)
+def test_a_handful_of_rows_is_enough(null, measure):
+    for n in (1, 2, 3):
+        probs, labels = random_set(15, n=n)
+        if n == 1 and measure.startswith("skce"):
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", hc.HullcalWarning)
+            result = test(probs, labels, null=null, measure=measure)
+        assert not np.isnan(result.null_distribution).any()
+        assert 0 < result.pvalue <= 1

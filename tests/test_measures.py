@@ -1,0 +1,471 @@
+"""Every measure against the literal transcription of its equation, and against values by hand."""
+
+import itertools
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import hullcal as hc
+import oracles
+from hullcal import HullcalWarning
+
+BINNED = {"ece_conf": hc.ConfidenceECE, "ece_cwise": hc.ClasswiseECE, "hl_cwise": hc.HosmerLemeshow}
+RESIDUALS = {
+    "ece_conf": oracles.residual_ece_conf,
+    "ece_cwise": oracles.residual_ece_cwise,
+    "hl_cwise": oracles.residual_hl,
+}
+ESTIMATORS = ("ul", "uq", "b")
+KERNELS = ("exponential", "gaussian")
+ADDITIVE = ("ece_conf", "ece_cwise", "skce_ul")
+
+
+def forecasts(rng, n, k, kind):
+    """Rows that are smooth, or full of ties and bin edges, or certain, or all of these."""
+    smooth = rng.dirichlet(np.ones(k), size=n)
+    if kind == "smooth":
+        return smooth
+    if kind == "sixteenths":
+        return rng.multinomial(16, np.full(k, 1 / k), size=n) / 16
+    if kind == "tenths":
+        return rng.multinomial(10, np.full(k, 1 / k), size=n) / 10
+    if kind == "certain":
+        return np.eye(k)[rng.integers(k, size=n)]
+    parts = [smooth, forecasts(rng, n, k, "sixteenths"), forecasts(rng, n, k, "certain")]
+    return np.stack(parts)[rng.integers(3, size=n), np.arange(n)]
+
+
+KINDS = ("smooth", "sixteenths", "tenths", "certain", "mixed")
+
+
+def case(seed, kind, smallest=1):
+    """Forecasts and labels; the labels follow the forecasts in half of the cases."""
+    rng = np.random.default_rng([seed, KINDS.index(kind)])
+    n, k = int(rng.integers(smallest, 61)), int(rng.integers(2, 8))
+    probs = forecasts(rng, n, k, kind)
+    if seed % 2:
+        return rng, probs, rng.integers(k, size=n)
+    return rng, probs, oracles.draw_labels(rng, probs)
+
+
+def value_of(measure, probs, labels):
+    """The measure, whatever it has to say about so few rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HullcalWarning)
+        return measure(probs, labels)
+
+
+def packed(probs, labels):
+    """What the loops take: (n_classes, n_samples), and labels of 32 bits."""
+    return np.ascontiguousarray(np.asarray(probs, dtype=float).T), np.asarray(labels, np.int32)
+
+
+def same(value, expected, scale=1.0):
+    assert not math.isnan(value)
+    assert value == pytest.approx(expected, rel=1e-11, abs=1e-13 * scale)
+
+
+def counts_of(rng, n, unit=1):
+    """A bootstrap of units of rows as counts; an odd last row belongs to no unit of two."""
+    n_units = n // unit
+    drawn = np.bincount(rng.integers(n_units, size=n_units), minlength=n_units)
+    return np.append(np.repeat(drawn, unit), np.zeros(n - n_units * unit, dtype=int))
+
+
+def repeated(probs, labels, counts, unit=1):
+    """The same bootstrap as rows that literally stand there, units kept together."""
+    rows = [
+        row
+        for first in range(0, len(labels) - unit + 1, unit)
+        for _ in range(int(counts[first]))
+        for row in range(first, first + unit)
+    ]
+    return np.asarray(probs)[rows], np.asarray(labels)[rows]
+
+
+# Against the oracles
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", BINNED)
+def test_binned_measures_against_the_oracle(name, kind):
+    for seed in range(24):
+        rng, probs, labels = case(seed, kind)
+        n_bins = int(rng.choice([1, 2, 3, 5, 7, 10, 15, 64]))
+        expected = getattr(oracles, name)(probs, labels, n_bins)
+        same(value_of(BINNED[name](n_bins=n_bins), probs, labels), expected)
+
+
+@pytest.mark.parametrize("name", BINNED)
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 9])
+def test_binned_measures_with_fewer_rows_than_bins_against_the_oracle(name, n):
+    for seed, kind in itertools.product(range(4), KINDS):
+        rng = np.random.default_rng(seed)
+        k = 2 + seed
+        probs, labels = forecasts(rng, n, k, kind), rng.integers(k, size=n)
+        for n_bins in (10, 11, 40):
+            expected = getattr(oracles, name)(probs, labels, n_bins)
+            same(value_of(BINNED[name](n_bins=n_bins), probs, labels), expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_skce_against_the_oracle(estimator, kernel, kind):
+    oracle = getattr(oracles, f"skce_{estimator}")
+    for seed in range(4):
+        rng, probs, labels = case(seed, kind, smallest=2)
+        probs, labels = probs[:25], labels[:25]
+        bandwidth = float(rng.choice([0.05, 0.8, 1.0, 2.0, 30.0]))
+        measure = hc.SKCE(estimator=estimator, bandwidth=bandwidth, kernel=kernel)
+        same(value_of(measure, probs, labels), oracle(probs, labels, bandwidth, kernel))
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 7, 33, 59])
+def test_skce_ul_drops_an_odd_last_row(n):
+    rng = np.random.default_rng(n)
+    probs, labels = rng.dirichlet(np.ones(3), size=n), rng.integers(3, size=n)
+    value = hc.SKCE()(probs, labels)
+    same(value, oracles.skce_ul(probs, labels))
+    even = n - n % 2
+    assert value == hc.SKCE()(probs[:even], labels[:even])
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_skce_with_the_median_bandwidth_against_the_oracle(estimator, kernel):
+    oracle = getattr(oracles, f"skce_{estimator}")
+    for seed, kind in itertools.product(range(3), ("smooth", "sixteenths")):
+        _, probs, labels = case(seed, kind, smallest=2)
+        probs, labels = probs[:20], labels[:20]
+        bandwidth = oracles.median_bandwidth(probs) or 1.0
+        measure = hc.SKCE(estimator=estimator, bandwidth="median", kernel=kernel)
+        same(value_of(measure, probs, labels), oracle(probs, labels, bandwidth, kernel))
+
+
+def test_the_median_bandwidth_of_a_set_is_that_of_its_average_member():
+    rng = np.random.default_rng(0)
+    members = rng.dirichlet(np.ones(3), size=(15, 4))
+    average = members.mean(axis=1)
+    measure = hc.SKCE(estimator="uq", bandwidth="median")
+    parameters = measure.parameters(hc.ClassifierSet(members).mean())
+    assert parameters[1] == pytest.approx(oracles.median_bandwidth(average))
+    labels = rng.integers(3, size=15)
+    result = hc.minimize(members, labels, measure=measure, rng=0)
+    mixed = oracles.mixture(members, result.weights)
+    same(result.value, oracles.skce_uq(mixed, labels, oracles.median_bandwidth(average)))
+
+
+@pytest.mark.parametrize("n", [255, 256, 257, 300])
+@pytest.mark.parametrize("estimator", ["uq", "b"])
+def test_all_pairs_across_the_edges_of_blocks(estimator, n):
+    rng = np.random.default_rng(n)
+    probs, labels = rng.dirichlet(np.ones(3), size=n), rng.integers(3, size=n)
+    # The same double sum by broadcasting: an N by N array is no trouble here.
+    residuals = probs - np.eye(3)[labels]
+    kernel = np.exp(-0.5 * np.abs(probs[:, None] - probs[None]).sum(axis=2))
+    h = kernel * (residuals @ residuals.T)
+    expected = {"b": h.mean(), "uq": (h.sum() - np.trace(h)) / (n * (n - 1))}[estimator]
+    same(hc.SKCE(estimator=estimator)(probs, labels), expected)
+
+
+@pytest.mark.parametrize("name", BINNED)
+@pytest.mark.parametrize("n", [255, 1001])
+def test_binned_measures_of_many_rows_against_the_oracle(name, n):
+    rng = np.random.default_rng(n)
+    probs = forecasts(rng, n, 3, "mixed")
+    labels = oracles.draw_labels(rng, probs)
+    same(BINNED[name]()(probs, labels), getattr(oracles, name)(probs, labels))
+
+
+@pytest.mark.parametrize("k", range(2, 18))
+def test_the_top_class_is_found_among_any_number_of_classes(k):
+    rng = np.random.default_rng(k)
+    probs = np.vstack([np.eye(k), np.full((1, k), 1 / k), rng.dirichlet(np.ones(k), size=40)])
+    probs = np.vstack([probs, rng.multinomial(4, np.full(k, 1 / k), size=40) / 4])
+    for labels in (rng.integers(k, size=len(probs)), probs.argmax(axis=1)):
+        same(hc.ConfidenceECE()(probs, labels), oracles.ece_conf(probs, labels))
+
+
+# By hand
+
+
+def test_confidence_ece_by_hand():
+    probs = [[0.75, 0.25], [0.625, 0.375], [0.125, 0.875], [0.5, 0.5]]
+    # B = 4. [.5, .75): a miss at .625 and a tie, which predicts class 0, a hit at .5;
+    # [.75, 1]: hits at .75 and .875. 2/4 |1/2 - .5625| + 2/4 |1 - .8125|
+    assert hc.ConfidenceECE(n_bins=4)(probs, [0, 1, 1, 0]) == 0.125
+
+
+def test_a_tie_in_the_argmax_goes_to_the_lowest_class():
+    third = [[0.25, 0.375, 0.375]]
+    one_bin = hc.ConfidenceECE(n_bins=1)
+    assert value_of(one_bin, third, [1]) == 0.625
+    assert value_of(one_bin, third, [2]) == 0.375
+
+
+def test_classwise_ece_by_hand():
+    probs = [[0.25, 0.75], [0.375, 0.625], [0.875, 0.125]]
+    # B = 2, labels 1 0 0. Class 0: |1 - .625| + |1 - .875|; class 1: |0 - .125| + |1 - 1.375|;
+    # over N = 3 and K = 2.
+    assert hc.ClasswiseECE(n_bins=2)(probs, [1, 0, 0]) == pytest.approx(1 / 6, abs=1e-15)
+
+
+def test_an_edge_counts_in_the_bin_on_its_right():
+    # .5 and .75 share the bin [.5, 1]: |2/2 - 1.25/2|. Were .5 in [0, .5]: (.5 + .25)/2.
+    assert hc.ConfidenceECE(n_bins=2)([[0.5, 0.5], [0.75, 0.25]], [0, 0]) == 0.375
+    # .25 opens the second bin of class 0: with B = 4, (1 - .25) and (0 - .375) add up there.
+    measure = hc.ClasswiseECE(n_bins=4)
+    probs = [[0.25, 0.75], [0.375, 0.625]]
+    assert value_of(measure, probs, [0, 1]) == pytest.approx((0.375 + 0.75 + 0.375) / 4)
+
+
+def test_hosmer_lemeshow_by_hand():
+    probs = [[0.25, 0.75], [0.5, 0.5], [0.75, 0.25], [1.0, 0.0]]
+    # B = 2, labels 1 0 1 0, so o = 1/2 in all four parts; p = 3/8, 7/8 and 1/8, 5/8.
+    expected = 1 / 24 + 9 / 56 + 9 / 8 + 1 / 40
+    assert hc.HosmerLemeshow(n_bins=2)(probs, [1, 0, 1, 0]) == pytest.approx(expected, rel=1e-14)
+
+
+def test_hosmer_lemeshow_does_not_score_a_constant_predictor_zero():
+    for labels in set(itertools.permutations([0, 0, 0, 1])):
+        assert hc.HosmerLemeshow(n_bins=2)([[0.5, 0.5]] * 4, labels) == pytest.approx(0.5)
+
+
+def test_hosmer_lemeshow_shares_tied_rows_between_parts():
+    # Class 0: .125 | .5 .5 .5, cut 2 + 2; the three ties have the mean label 2/3 and put one
+    # third of themselves into the first part: o = (0 + 2/3)/2, p = (.125 + .5)/2.
+    # Class 1: .5 .5 .5 | .875 likewise: the first part is two thirds of the ties, o = 1/3.
+    probs = [[0.5, 0.5], [0.125, 0.875], [0.5, 0.5], [0.5, 0.5]]
+    first, second = (1 / 3 - 5 / 16) ** 2 / (5 / 16), (2 / 3 - 1 / 2) ** 2 / (1 / 2)
+    third, fourth = (1 / 3 - 1 / 2) ** 2 / (1 / 2), (2 / 3 - 11 / 16) ** 2 / (11 / 16)
+    for labels in ([0, 1, 0, 1], [1, 1, 0, 0], [0, 1, 1, 0]):
+        value = hc.HosmerLemeshow(n_bins=2)(probs, labels)
+        assert value == pytest.approx(first + second + third + fourth, rel=1e-13)
+
+
+def test_skce_by_hand():
+    probs = [[0.75, 0.25], [0.25, 0.75], [0.5, 0.5]]
+    labels = [0, 0, 1]
+    # p - y: (-1/4, 1/4), (-3/4, 3/4), (1/2, -1/2). Products: 3/8, -1/4, -3/4; TV: 1/2, 1/4, 1/4.
+    near, far = math.exp(-0.25), math.exp(-0.5)
+    pairs = 3 / 8 * far - 1 / 4 * near - 3 / 4 * near
+    assert hc.SKCE(estimator="ul")(probs, labels) == pytest.approx(3 / 8 * far)
+    assert hc.SKCE(estimator="uq")(probs, labels) == pytest.approx(pairs / 3)
+    assert hc.SKCE(estimator="b")(probs, labels) == pytest.approx((2 * pairs + 7 / 4) / 9)
+    gaussian = hc.SKCE(estimator="ul", bandwidth=2.0, kernel="gaussian")
+    assert gaussian(probs, labels) == pytest.approx(3 / 8 * math.exp(-0.125))
+
+
+def test_the_unbiased_estimators_can_be_negative_and_the_biased_one_cannot():
+    probs, labels = [[0.5, 0.5]] * 2, [0, 1]
+    assert hc.SKCE(estimator="ul")(probs, labels) == -0.5
+    assert hc.SKCE(estimator="uq")(probs, labels) == -0.5
+    assert hc.SKCE(estimator="b")(probs, labels) == 0.0
+
+
+# Infinities of Hosmer–Lemeshow
+
+
+def test_what_was_ruled_out_and_came_true_is_infinite():
+    probs = [[1.0, 0.0], [1.0, 0.0], [0.5, 0.5], [0.5, 0.5]]
+    measure = hc.HosmerLemeshow(n_bins=2)
+    assert measure(probs, [0, 0, 0, 1]) == 0.0
+    assert measure(probs, [0, 1, 0, 1]) == math.inf
+
+
+def test_a_part_that_holds_a_positive_probability_beside_zeros_is_finite():
+    probs = [[1.0, 0.0], [1.0, 0.0], [0.5, 0.5], [0.5, 0.5]]
+    # One part: class 0 expects 3/4, class 1 expects 1/4; half of each came.
+    value = hc.HosmerLemeshow(n_bins=1)(probs, [0, 1, 0, 1])
+    assert value == pytest.approx((1 / 4) ** 2 / (3 / 4) + (1 / 4) ** 2 / (1 / 4))
+
+
+def test_an_infinite_cell_minus_an_infinite_offset_is_zero_and_never_nan():
+    measure = hc.HosmerLemeshow(n_bins=2)
+    mixed, labels = packed([[1.0, 0.0], [0.5, 0.5]], [1, 0])
+    parameters = measure.parameters(mixed.T)
+    offset = measure.offset_at(mixed, labels, parameters)
+    assert np.isposinf(offset).sum() == 1
+    assert not np.isnan(offset).any()
+    assert measure.evaluate(mixed, labels, parameters) == math.inf
+    assert measure.evaluate(mixed, labels, parameters, offset=offset) == 0.0
+    # An offset that is infinite where the replicate is finite cannot be reached.
+    finite = np.array([0, 0], np.int32)
+    assert measure.evaluate(mixed, finite, parameters, offset=offset) == math.inf
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_hosmer_lemeshow_with_many_zeros_is_never_nan(seed):
+    rng = np.random.default_rng(seed)
+    n, k = 30, 4
+    sure, drawn = forecasts(rng, n, k, "certain"), forecasts(rng, n, k, "smooth")
+    probs = np.where(rng.random((n, 1)) < 0.6, sure, drawn)
+    labels = rng.integers(k, size=n)
+    measure = hc.HosmerLemeshow(n_bins=5)
+    mixed, y = packed(probs, labels)
+    parameters = measure.parameters(probs)
+    offset = measure.offset_at(mixed, y, parameters)
+    counts = counts_of(rng, n)
+    again = measure.evaluate(mixed, y, parameters, row_weights=counts.astype(float), offset=offset)
+    expected = oracles.recentered_value(
+        "hl_cwise", *repeated(probs, labels, counts), oracles.residual_hl(probs, labels, 5), 5
+    )
+    same(again, expected)
+    assert measure(probs, labels) == math.inf
+
+
+# Row weights, offsets, blocks
+
+
+every_measure = pytest.mark.parametrize(
+    "measure",
+    [BINNED[name](n_bins=n_bins) for name, n_bins in itertools.product(BINNED, (1, 4, 10))]
+    + [
+        hc.SKCE(estimator=estimator, kernel=kernel, bandwidth=0.5)
+        for estimator, kernel in itertools.product(ESTIMATORS, KERNELS)
+    ],
+    ids=lambda measure: "-".join([measure.name, *map(str, measure.settings().values())]),
+)
+
+
+def oracle_of(measure):
+    """The oracle's value of the same measure, as a function of rows and labels."""
+    function = getattr(oracles, measure.name)
+    if isinstance(measure, hc.SKCE):
+        return lambda p, y: function(p, y, measure.bandwidth, measure.kernel)
+    return lambda p, y: function(p, y, measure.n_bins)
+
+
+@every_measure
+def test_integer_row_weights_against_rows_that_stand_there_as_often(measure):
+    oracle, unit = oracle_of(measure), measure.rows_per_unit
+    for seed, kind in itertools.product(range(3), KINDS):
+        rng, probs, labels = case(seed, kind, smallest=2)
+        probs, labels = probs[:21], labels[:21]
+        counts = counts_of(rng, len(labels), unit)
+        mixed, y = packed(probs, labels)
+        value = measure.evaluate(
+            mixed, y, measure.parameters(probs), row_weights=counts.astype(float)
+        )
+        same(value, oracle(*repeated(probs, labels, counts, unit)))
+
+
+@pytest.mark.parametrize("name", BINNED)
+def test_the_offset_is_the_residual_vector_of_the_data(name):
+    for seed, kind in itertools.product(range(4), KINDS):
+        _, probs, labels = case(seed, kind)
+        measure = BINNED[name](n_bins=4)
+        offset = measure.offset_at(*packed(probs, labels), measure.parameters(probs))
+        expected = RESIDUALS[name](probs, labels, 4)
+        np.testing.assert_allclose(offset, expected, rtol=1e-12, atol=1e-14)
+
+
+@every_measure
+def test_a_recentered_replicate_against_the_oracle(measure):
+    unit, name = measure.rows_per_unit, measure.name
+    for seed, kind in itertools.product(range(2), KINDS):
+        rng, at_hat, labels = case(seed, kind, smallest=2)
+        at_hat, labels = at_hat[:13], labels[:13]
+        at_lambda = 0.5 * at_hat + 0.5 * forecasts(rng, *at_hat.shape, kind)
+        counts = counts_of(rng, len(labels), unit)
+        mixed, y = packed(at_lambda, labels)
+        parameters = measure.parameters(at_hat)
+        offset = measure.offset_at(packed(at_hat, labels)[0], y, parameters)
+        value = measure.evaluate(
+            mixed, y, parameters, row_weights=counts.astype(float), offset=offset
+        )
+        rows = repeated(at_lambda, labels, counts, unit)
+        if isinstance(measure, hc.SKCE):
+            hat = (at_hat, labels)
+            if measure.estimator == "ul":
+                hat = oracles.skce_ul(at_hat, labels, measure.bandwidth, measure.kernel)
+            settings = {"bandwidth": measure.bandwidth, "kernel": measure.kernel}
+        else:
+            hat = RESIDUALS[name](at_hat, labels, measure.n_bins)
+            settings = {"n_bins": measure.n_bins}
+        same(value, oracles.recentered_value(name, *rows, hat, **settings))
+
+
+@every_measure
+def test_the_data_recentered_at_themselves_leave_nothing(measure):
+    rng = np.random.default_rng(5)
+    probs, labels = rng.dirichlet(np.ones(3), size=14), rng.integers(3, size=14)
+    mixed, y = packed(probs, labels)
+    parameters = measure.parameters(probs)
+    offset = measure.offset_at(mixed, y, parameters)
+    value = measure.evaluate(mixed, y, parameters, offset=offset)
+    if measure.name == "skce_uq":
+        # Without its diagonal a squared norm of 0 is minus the mean square of the elements.
+        hat = (probs, labels)
+        expected = oracles.recentered_value(
+            "skce_uq", *hat, hat, bandwidth=measure.bandwidth, kernel=measure.kernel
+        )
+        same(value, expected)
+    else:
+        assert value == pytest.approx(0.0, abs=1e-15)
+
+
+@every_measure
+def test_no_offset_changes_nothing(measure):
+    _, probs, labels = case(2, "mixed", smallest=20)
+    mixed, y = packed(probs, labels)
+    parameters = measure.parameters(probs)
+    nothing = measure.no_offset(mixed.shape[0])
+    plain = measure.evaluate(mixed, y, parameters)
+    assert measure.evaluate(mixed, y, parameters, offset=nothing) == plain
+    assert measure.evaluate(mixed, y, parameters, row_weights=np.ones(len(y))) == plain
+
+
+def test_the_measures_that_add_up_over_blocks_are_these():
+    halves = {name: hc.measures.resolve(name) for name in hc.measures.available()}
+    assert tuple(name for name, g in halves.items() if g.accumulate is not None) == ADDITIVE
+    assert tuple(name for name, g in halves.items() if g.finish is not None) == ADDITIVE
+
+
+@pytest.mark.parametrize("name", ADDITIVE)
+@pytest.mark.parametrize("kind", KINDS)
+def test_blocks_of_rows_add_up_to_the_value(name, kind):
+    measure = hc.measures.resolve(name)
+    for seed in range(6):
+        rng, probs, labels = case(seed, kind, smallest=2)
+        n, k = probs.shape
+        mixed, y = packed(probs, labels)
+        parameters = measure.parameters(probs)
+        counts = counts_of(rng, n, measure.rows_per_unit).astype(float)
+        offset = measure.offset_at(mixed, y, parameters)
+        state = np.zeros(measure.state_size(k))
+        start = 0
+        while start < n:
+            stop = min(n, start + 2 * int(rng.integers(1, 8)))
+            block = np.ascontiguousarray(mixed[:, start:stop])
+            scratch = np.full(measure.scratch_size(k, stop - start), np.nan)
+            measure.accumulate(
+                block, y[start:stop], counts[start:stop], parameters, state, scratch
+            )
+            start = stop
+        value = measure.finish(state, offset, parameters, n)
+        whole = measure.evaluate(mixed, y, parameters, row_weights=counts, offset=offset)
+        assert value == pytest.approx(whole, abs=1e-14)
+
+
+# What a loop leaves behind must not change what it says next
+
+
+@every_measure
+def test_working_memory_may_be_used_again(measure):
+    rng = np.random.default_rng(8)
+    n, k = 80, 3
+    state = np.zeros(measure.state_size(k))
+    scratch = np.zeros(measure.scratch_size(k, n))
+    ones, nothing = np.ones(n), measure.no_offset(k)
+    ascending = np.sort(rng.random(n))
+    ramp = np.stack([ascending, 1 - ascending, np.zeros(n)], axis=1)
+    # A ramp and its reverse in turn: the longest way for a sort that starts at the last order.
+    for probs in (ramp, ramp[::-1], ramp, forecasts(rng, n, k, "mixed"), ramp[:, [2, 1, 0]]):
+        mixed, labels = packed(probs, rng.integers(k, size=n))
+        parameters = measure.parameters(probs)
+        value = measure.value(mixed, labels, ones, parameters, nothing, state, scratch)
+        assert value == measure.evaluate(mixed, labels, parameters)

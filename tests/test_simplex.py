@@ -1,0 +1,157 @@
+"""The simplex: its projection against quadratic programming, and its draws against theory."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.optimize import LinearConstraint, minimize
+
+from hullcal.simplex import dirichlet, normalise, project, uniform
+
+points = st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=9)
+
+
+def by_quadratic_programming(point):
+    """argmin |w - point|^2 over the simplex, by scipy."""
+    m = len(point)
+    found = minimize(
+        lambda w: 0.5 * ((w - point) ** 2).sum(),
+        np.full(m, 1 / m),
+        jac=lambda w: w - point,
+        method="SLSQP",
+        bounds=[(0.0, None)] * m,
+        constraints=LinearConstraint(np.ones((1, m)), 1.0, 1.0),
+        options={"ftol": 1e-13, "maxiter": 1000},
+    )
+    return found.x
+
+
+def by_enumeration(point):
+    """The nearest of the projections onto all faces that lie on the simplex."""
+    best, nearest = math.inf, None
+    for size in range(1, len(point) + 1):
+        for face in map(list, itertools.combinations(range(len(point)), size)):
+            weights = np.zeros(len(point))
+            weights[face] = point[face] - (point[face].sum() - 1.0) / size
+            distance = ((weights - point) ** 2).sum()
+            if weights.min() >= 0.0 and distance < best:
+                best, nearest = distance, weights
+    return nearest
+
+
+def assert_on_the_simplex(weights):
+    assert np.all(weights >= 0.0)
+    assert abs(weights.sum() - 1.0) <= 1e-12
+
+
+def test_projections_by_hand():
+    np.testing.assert_allclose(project([0.5, 0.7]), [0.4, 0.6])
+    np.testing.assert_array_equal(project([3.0, 0.0]), [1.0, 0.0])
+    np.testing.assert_array_equal(project([7.0]), [1.0])
+    np.testing.assert_array_equal(project([-5.0, -5.0]), [0.5, 0.5])
+    # The largest two stay: their sum exceeds 1 by .5, a quarter each.
+    np.testing.assert_allclose(project([0.9, -3.0, 0.6]), [0.65, 0.0, 0.35])
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("m", [1, 2, 3, 5, 8])
+def test_the_projection_against_quadratic_programming(m, scale):
+    rng = np.random.default_rng([m, int(10 * scale)])
+    for _ in range(6):
+        point = rng.normal(size=m) * scale
+        np.testing.assert_allclose(project(point), by_quadratic_programming(point), atol=1e-6)
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 4, 6])
+def test_the_projection_against_all_faces(m):
+    rng = np.random.default_rng(m)
+    for scale in (0.1, 1.0, 4.0):
+        point = np.round(rng.normal(size=m) * scale, 1)  # with ties
+        np.testing.assert_allclose(project(point), by_enumeration(point), atol=1e-14)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(points)
+def test_a_projection_is_on_the_simplex_and_stays_where_it_is(point):
+    weights = project(point)
+    assert_on_the_simplex(weights)
+    np.testing.assert_allclose(project(weights), weights, atol=1e-14)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(points)
+def test_no_corner_lies_on_the_far_side_of_a_projection(point):
+    # w is nearest if and only if <point - w, v - w> <= 0 for all v of the simplex.
+    point, weights = np.array(point), project(point)
+    towards = np.eye(len(point)) - weights
+    assert np.all(towards @ (point - weights) <= 1e-9)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(points, st.floats(-100.0, 100.0), st.randoms(use_true_random=False))
+def test_neither_a_common_shift_nor_another_order_changes_a_projection(point, shift, random):
+    point = np.array(point)
+    weights = project(point)
+    np.testing.assert_allclose(project(point + shift), weights, atol=1e-11)
+    order = list(range(len(point)))
+    random.shuffle(order)
+    np.testing.assert_allclose(project(point[order]), weights[order], atol=1e-12)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.lists(st.floats(-1e30, 1e30), min_size=1, max_size=6))
+@example([1e17, 0.0])
+@example([1e16, 1e16, 0.0])
+@example([-1e17, -1e17])
+def test_a_projection_from_far_away_is_on_the_simplex(point):
+    assert_on_the_simplex(project(point))
+
+
+def test_a_projection_leaves_its_input_untouched():
+    point = np.array([0.5, 0.9, -0.2])
+    project(point)
+    normalise(point)
+    np.testing.assert_array_equal(point, [0.5, 0.9, -0.2])
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(points)
+def test_normalised_weights_are_on_the_simplex_in_their_old_proportions(point):
+    weights = normalise(point)
+    assert_on_the_simplex(weights)
+    kept = np.maximum(point, 0.0)
+    assume(kept.sum() > 1e-6)
+    np.testing.assert_allclose(weights * kept.sum(), kept, rtol=1e-12, atol=1e-15)
+
+
+def test_nothing_to_normalise_gives_the_centre():
+    np.testing.assert_array_equal(normalise([0.0, -1.0, 0.0, -3.0]), np.full(4, 0.25))
+
+
+def test_the_centre():
+    for m in (1, 2, 3, 7, 10):
+        assert_on_the_simplex(uniform(m))
+        assert len(set(uniform(m))) == 1
+
+
+def test_draws_follow_the_seed():
+    first = dirichlet(4, 50, rng=np.random.default_rng(1))
+    again = dirichlet(4, 50, rng=np.random.default_rng(1))
+    other = dirichlet(4, 50, rng=np.random.default_rng(2))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+    assert first.shape == (50, 4)
+
+
+@pytest.mark.parametrize("concentration", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("m", [2, 3, 6])
+def test_a_weight_of_a_draw_has_a_beta_distribution(m, concentration):
+    draws = dirichlet(m, 4000, concentration=concentration, rng=np.random.default_rng(m))
+    assert np.all(draws >= 0.0)
+    np.testing.assert_allclose(draws.sum(axis=1), 1.0, atol=1e-12)
+    margin = stats.beta(concentration, (m - 1) * concentration)
+    assert min(stats.kstest(column, margin.cdf).pvalue for column in draws.T) > 1e-4

@@ -1,0 +1,415 @@
+"""Random numbers: the generator against its published answers, and everything drawn from it.
+
+Seeds are fixed, so a test either always passes or always fails. About a hundred checks at level 1e-4
+each: a correct generator fails one of them with less than 1 % of all choices of seeds.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import oracles
+from hullcal import ClassifierSet, measures
+from hullcal._compiled import mixing, streams
+from hullcal.engines.local import Problem
+
+PURPOSES = {
+    "rows": streams.ROWS,
+    "labels": streams.LABELS,
+    "weights": streams.WEIGHTS,
+    "search": streams.SEARCH,
+}
+TINY = 1e-4  # level of the checks below
+
+# What the compiled loops offer, in one place ---------------------------------------------------
+
+
+def philox(counter, key):
+    words = streams.philox(*(np.uint64(word) for word in (*counter, *key)))
+    return [int(word) for word in words]
+
+
+def uniforms(seed, purpose="labels", replicates=(0,), rows=(0,), copies=(0,)):
+    """Draws over the product of replicates, rows and copies, in that order."""
+    key = streams.key_of(seed)
+    return np.array(
+        [
+            streams.uniform(key, PURPOSES[purpose], d, n, c)
+            for d, n, c in itertools.product(replicates, rows, copies)
+        ]
+    )
+
+
+def weights(draw, seed, n_draws, n_members):
+    key = streams.key_of(seed)
+    out = np.empty((n_draws, n_members))
+    for d in range(n_draws):
+        draw(key, d, out[d])
+    return out
+
+
+def counts(seed, n_draws, n_samples, rows_per_unit=1):
+    key = streams.key_of(seed)
+    out = np.empty((n_draws, n_samples))
+    for d in range(n_draws):
+        mixing.draw_counts(key, d, rows_per_unit, out[d])
+    return out
+
+
+def labels_of(probs, seed, n_draws):
+    """(n_draws, n_samples) labels from the rows of `probs`, (n_samples, n_classes)."""
+    mixed = np.ascontiguousarray(np.asarray(probs, dtype=float).T)
+    cumulative, levels = np.empty_like(mixed), np.empty(mixed.shape[1])
+    mixing.cumulate(mixed, cumulative)
+    out = np.empty((n_draws, mixed.shape[1]), dtype=np.int32)
+    for d in range(n_draws):
+        mixing.draw_labels(cumulative, streams.key_of(seed), d, levels, out[d])
+    return out
+
+
+# Philox ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("counter", "key", "answer"),
+    [
+        ([0] * 4, [0] * 2, [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]),
+        (
+            [0xFFFFFFFF] * 4,
+            [0xFFFFFFFF] * 2,
+            [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD],
+        ),
+        (
+            [0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344],
+            [0xA4093822, 0x299F31D0],
+            [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1],
+        ),
+    ],
+    ids=["zeros", "ones", "pi"],
+)
+def test_philox_gives_the_published_answers(counter, key, answer):
+    """Known answers of Random123 (philox4x32, 10 rounds)."""
+    assert philox(counter, key) == answer
+
+
+def literal_philox(counter, key):
+    """Salmon et al. (2011), section 3.3, in Python's own integers."""
+    x, k = list(counter), list(key)
+    for _ in range(10):
+        high_0, low_0 = divmod(0xD2511F53 * x[0], 2**32)
+        high_1, low_1 = divmod(0xCD9E8D57 * x[2], 2**32)
+        x = [high_1 ^ x[1] ^ k[0], low_1, high_0 ^ x[3] ^ k[1], low_0]
+        k = [(k[0] + 0x9E3779B9) % 2**32, (k[1] + 0xBB67AE85) % 2**32]
+    return x
+
+
+def test_philox_is_the_literal_one_everywhere():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        words = [int(word) for word in rng.integers(0, 2**32, size=6)]
+        assert philox(words[:4], words[4:]) == literal_philox(words[:4], words[4:])
+
+
+def test_a_uniform_is_made_of_the_first_53_bits_of_its_counter():
+    rng = np.random.default_rng(1)
+    key = streams.key_of(7)
+    for purpose, (d, n, c) in zip(
+        itertools.cycle(PURPOSES.values()), rng.integers(0, 2**31, size=(40, 3)), strict=False
+    ):
+        a, b, *_ = literal_philox([int(n), int(c), int(d), int(purpose)], [int(k) for k in key])
+        bits = (a >> 5 << 26) + (b >> 6)
+        assert streams.uniform(key, purpose, int(d), int(n), int(c)) == bits / 2**53
+
+
+def test_key_words_fit_their_registers_and_every_bit_of_a_seed_counts():
+    seeds = [0, 1, 2**32, 2**64 + 1, 2**127, 2**127 + 1]
+    keys = [tuple(int(word) for word in streams.key_of(seed)) for seed in seeds]
+    assert all(0 <= word < 2**32 for key in keys for word in key)
+    assert len(set(keys)) == len(seeds)
+
+
+# Uniforms --------------------------------------------------------------------------------------
+
+ALONG = {
+    "rows": {"rows": range(20_000)},
+    "replicates": {"replicates": range(20_000)},
+    "copies": {"copies": range(20_000)},
+    "a block": {"replicates": range(100), "rows": range(100), "copies": range(2)},
+}
+
+
+@pytest.mark.parametrize("purpose", PURPOSES)
+@pytest.mark.parametrize("along", ALONG)
+def test_draws_are_uniform(purpose, along):
+    u = uniforms(3, purpose, **ALONG[along])
+    n = len(u)
+    assert ((u >= 0) & (u < 1)).all()
+    assert stats.kstest(u, "uniform").pvalue > TINY
+    assert abs(u.mean() - 1 / 2) < 4 * math.sqrt(1 / 12 / n)
+    assert abs(u.var() - 1 / 12) < 4 * math.sqrt(1 / 180 / n)
+    # The last of the 53 bits are as random as the first.
+    last = (u * 2**53).astype(np.int64) % 64
+    assert stats.chisquare(np.bincount(last, minlength=64)).pvalue > TINY
+
+
+def independent(a, b):
+    """No correlation, and no pattern in the 10 x 10 table of pairs."""
+    table = np.histogram2d(a, b, bins=10, range=[[0, 1], [0, 1]])[0]
+    assert stats.chisquare(table.ravel()).pvalue > TINY
+    assert abs(np.corrcoef(a, b)[0, 1]) < 4 / math.sqrt(len(a))
+
+
+def test_neighbouring_rows_replicates_and_copies_are_independent():
+    block = uniforms(5, replicates=range(101), rows=range(101), copies=range(2))
+    block = block.reshape(101, 101, 2)
+    independent(block[:, 1:, 0].ravel(), block[:, :-1, 0].ravel())
+    independent(block[1:, :, 0].ravel(), block[:-1, :, 0].ravel())
+    independent(block[:, :, 0].ravel(), block[:, :, 1].ravel())
+    square = block[:100, :100, 0]
+    independent(square.ravel(), square.T.ravel())  # (d, n) against (n, d)
+
+
+@pytest.mark.parametrize(("one", "other"), list(itertools.combinations(PURPOSES, 2)))
+def test_purposes_are_independent(one, other):
+    shape = {"replicates": range(100), "rows": range(100)}
+    independent(uniforms(5, one, **shape), uniforms(5, other, **shape))
+
+
+@pytest.mark.parametrize("other", [6, 5 + 2**32, 5 + 2**64])
+def test_seeds_are_independent(other):
+    shape = {"replicates": range(100), "rows": range(100)}
+    independent(uniforms(5, **shape), uniforms(other, **shape))
+
+
+def test_no_two_places_share_a_draw():
+    shape = {"replicates": range(20), "rows": range(20), "copies": range(5)}
+    draws = [uniforms(seed, purpose, **shape) for seed in (0, 1) for purpose in PURPOSES]
+    everything = np.concatenate(draws)
+    assert len(np.unique(everything)) == len(everything)
+
+
+# Weights ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_members", [2, 3, 10])
+@pytest.mark.parametrize(
+    ("draw", "concentration"),
+    [(streams.uniform_weights, 1.0), (streams.sparse_weights, 0.5)],
+    ids=["uniform", "sparse"],
+)
+def test_weights_follow_their_dirichlet_distribution(draw, concentration, n_members):
+    w = weights(draw, 11, 4000, n_members)
+    assert (w >= 0).all()
+    np.testing.assert_allclose(w.sum(axis=1), 1, rtol=1e-14)
+    marginal = stats.beta(concentration, concentration * (n_members - 1))
+    for m in range(n_members):
+        assert stats.kstest(w[:, m], marginal.cdf).pvalue > TINY
+    # A sum of two weights is a beta variable as well: the joint law, not only the margins.
+    if n_members > 2:
+        pair = stats.beta(2 * concentration, concentration * (n_members - 2))
+        assert stats.kstest(w[:, 0] + w[:, -1], pair.cdf).pvalue > TINY
+    exact = stats.dirichlet(np.full(n_members, concentration))
+    np.testing.assert_allclose(np.cov(w.T), exact.cov(), atol=0.15 * marginal.var())
+
+
+@pytest.mark.parametrize("draw", [streams.uniform_weights, streams.sparse_weights])
+def test_one_member_has_all_the_weight(draw):
+    np.testing.assert_array_equal(weights(draw, 0, 5, 1), 1.0)
+
+
+# Bootstrap -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_samples", [1, 2, 7, 40])
+def test_every_bootstrap_sample_has_as_many_rows_as_the_data(n_samples):
+    drawn = counts(2, 200, n_samples)
+    np.testing.assert_array_equal(drawn.sum(axis=1), n_samples)
+    assert (drawn == np.round(drawn)).all()
+    assert (drawn >= 0).all()
+
+
+def test_bootstrap_counts_have_the_moments_of_the_multinomial():
+    n, draws = 10, 20_000
+    drawn = counts(2, draws, n)
+    exact = stats.multinomial(n, np.full(n, 1 / n))
+    np.testing.assert_allclose(drawn.mean(axis=0), 1, atol=4 * math.sqrt(0.9 / draws))
+    np.testing.assert_allclose(np.cov(drawn.T), exact.cov(), atol=0.05)
+    # The count of one row is binomial.
+    observed = np.bincount(drawn[:, 3].astype(int), minlength=6)
+    observed = np.append(observed[:4], observed[4:].sum())
+    expected = draws * stats.binom.pmf(np.arange(4), n, 1 / n)
+    expected = np.append(expected, draws - expected.sum())
+    assert stats.chisquare(observed, expected).pvalue > TINY
+
+
+@pytest.mark.parametrize("n_samples", [2, 6, 7, 41])
+def test_pairs_stay_together_and_an_odd_last_row_stays_out(n_samples):
+    drawn = counts(4, 300, n_samples, rows_per_unit=2)
+    pairs = n_samples // 2
+    np.testing.assert_array_equal(drawn[:, : 2 * pairs : 2], drawn[:, 1 : 2 * pairs : 2])
+    np.testing.assert_array_equal(drawn[:, : 2 * pairs : 2].sum(axis=1), pairs)
+    np.testing.assert_array_equal(drawn[:, 2 * pairs :], 0)
+    if pairs > 1:
+        total = drawn[:, : 2 * pairs : 2].sum(axis=0)
+        assert stats.chisquare(total).pvalue > TINY
+
+
+def test_bootstrap_samples_of_different_replicates_and_seeds_differ():
+    drawn = np.concatenate([counts(0, 50, 30), counts(1, 50, 30)])
+    assert len(np.unique(drawn, axis=0)) == 100
+
+
+# Labels ----------------------------------------------------------------------------------------
+
+
+def test_labels_have_the_frequencies_of_their_rows():
+    rng = np.random.default_rng(8)
+    probs = np.vstack([rng.dirichlet(np.ones(4), size=6), np.full(4, 0.25), [0.97, 0.01, 0.01, 0.01]])
+    drawn = labels_of(probs, 21, 8000)
+    for n, row in enumerate(probs):
+        observed = np.bincount(drawn[:, n], minlength=4)
+        assert stats.chisquare(observed, 8000 * row / row.sum()).pvalue > TINY
+
+
+def test_labels_of_different_rows_are_independent():
+    drawn = labels_of(np.full((2, 3), 1 / 3), 22, 9000)
+    table = np.zeros((3, 3))
+    np.add.at(table, (drawn[:, 0], drawn[:, 1]), 1)
+    assert stats.chisquare(table.ravel()).pvalue > TINY
+
+
+def test_a_class_of_probability_zero_is_never_drawn():
+    probs = np.array(
+        [
+            [0.0, 0.5, 0.5],
+            [0.5, 0.0, 0.5],
+            [0.5, 0.5, 0.0],
+            [1.0, 0.0, 0.0],
+            [0.0, 1.0, 0.0],
+            [0.0, 0.0, 1.0],
+        ]
+    )
+    drawn = labels_of(probs, 23, 3000)
+    for n, row in enumerate(probs):
+        assert set(np.unique(drawn[:, n])) == set(np.flatnonzero(row))
+
+
+def test_a_level_just_below_one_never_reaches_a_last_class_of_probability_zero():
+    # Sums that round up or down; the largest uniform there is, 1 - 2**-53.
+    rng = np.random.default_rng(9)
+    rows = rng.dirichlet(np.ones(5), size=500)
+    mixed = np.ascontiguousarray(np.hstack([rows, np.zeros((500, 2))]).T)
+    cumulative = np.empty_like(mixed)
+    mixing.cumulate(mixed, cumulative)
+    labels = np.empty(500, dtype=np.int32)
+    mixing.invert(cumulative, np.full(500, 1 - 2.0**-53), labels)
+    assert labels.max() == 4
+    mixing.invert(np.ascontiguousarray(cumulative[::-1] * 0 + 1.0), np.zeros(500), labels)
+    assert labels.max() == 0
+
+
+def test_a_row_is_drawn_the_same_whatever_the_other_rows_are():
+    rng = np.random.default_rng(10)
+    one, other = rng.dirichlet(np.ones(3), size=(2, 12))
+    other[5] = one[5]
+    np.testing.assert_array_equal(labels_of(one, 3, 50)[:, 5], labels_of(other, 3, 50)[:, 5])
+    np.testing.assert_array_equal(labels_of(one, 3, 50)[:, :4], labels_of(one[:4], 3, 50))
+
+
+# Maximum-likelihood weights --------------------------------------------------------------------
+
+
+def maximum_likelihood(probs, labels, row_weights=None):
+    """EM weights in the user's order of members, and the rows left out."""
+    labels = np.asarray(labels, dtype=np.int32)
+    problem = Problem.of(ClassifierSet(probs), labels, measures.resolve("ece_conf"))
+    objective = problem.objective
+    if row_weights is not None:
+        objective = objective.with_row_weights(np.asarray(row_weights, dtype=float)[np.newaxis])
+    found, left_out = objective.maximum_likelihood()
+    return problem.weights(found), left_out
+
+
+def random_set(seed, n=30, m=3, k=3):
+    rng = np.random.default_rng(seed)
+    return rng.dirichlet(np.ones(k), size=(n, m)), rng.integers(k, size=n)
+
+
+@pytest.mark.parametrize(("m", "k"), [(2, 2), (3, 3), (5, 3), (10, 10)])
+@pytest.mark.parametrize("seed", range(3))
+def test_em_against_its_literal_transcription(seed, m, k):
+    probs, labels = random_set(seed, 30, m, k)
+    found, left_out = maximum_likelihood(probs, labels)
+    assert left_out == 0
+    np.testing.assert_allclose(found, oracles.em_weights(probs, labels), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_em_ends_at_the_maximum_by_its_kkt_conditions(seed):
+    # At the maximum the mean likelihood ratio of a member is 1 if it is used, and at most 1 if not;
+    # the largest ratio less 1 bounds what the log-likelihood per row still lacks.
+    probs, labels = random_set(seed, 200, 4, 3)
+    found, _ = maximum_likelihood(probs, labels)
+    likelihood = probs[np.arange(200), :, labels]
+    ratios = (likelihood / (likelihood @ found)[:, None]).mean(axis=0)
+    assert found.sum() == pytest.approx(1, abs=1e-12)
+    assert (found >= 0).all()
+    assert ratios.max() <= 1 + 5e-3
+    np.testing.assert_allclose(ratios[found > 0.05], 1, atol=5e-3)
+
+
+def test_em_finds_the_member_that_tells_the_truth():
+    rng = np.random.default_rng(4)
+    probs = rng.dirichlet(np.ones(3), size=(2000, 4))
+    labels = oracles.draw_labels(rng, probs[:, 2])
+    assert maximum_likelihood(probs, labels)[0][2] > 0.9
+
+
+def test_em_leaves_out_and_counts_the_rows_that_no_member_gives_a_chance():
+    probs, labels = random_set(7, 40, 3, 3)
+    impossible = [3, 17, 30]
+    for n in impossible:
+        probs[n, :, labels[n]] = 0
+        probs[n] /= probs[n].sum(axis=1, keepdims=True)
+    found, left_out = maximum_likelihood(probs, labels)
+    kept = np.setdiff1d(np.arange(40), impossible)
+    assert left_out == 3
+    np.testing.assert_allclose(found, maximum_likelihood(probs[kept], labels[kept])[0], atol=1e-12)
+    np.testing.assert_allclose(found, oracles.em_weights(probs, labels), atol=1e-9)
+
+
+def test_em_stays_at_the_centre_when_no_row_has_a_chance():
+    probs = np.zeros((4, 3, 2))
+    probs[:, :, 0] = [1.0, 1.0, 1.0]
+    probs[0, 1] = [0.5, 0.5]  # members must differ, or they are one
+    probs[0, 2] = [0.25, 0.75]
+    found, left_out = maximum_likelihood(probs[1:], [1, 1, 1])
+    np.testing.assert_allclose(found, 1 / 3)
+    assert left_out == 3
+    found, left_out = maximum_likelihood(probs, [0, 1, 1, 1])
+    assert left_out == 3
+    np.testing.assert_allclose(found, oracles.em_weights(probs, np.array([0, 1, 1, 1])), atol=1e-9)
+
+
+def test_em_counts_a_row_as_often_as_it_is_drawn():
+    probs, labels = random_set(12, 20, 3, 3)
+    repeats = np.random.default_rng(0).multinomial(20, np.full(20, 1 / 20))
+    rows = np.repeat(np.arange(20), repeats)
+    found, _ = maximum_likelihood(probs, labels, repeats)
+    np.testing.assert_allclose(found, maximum_likelihood(probs[rows], labels[rows])[0], atol=1e-9)
+
+
+@pytest.mark.parametrize("smallest", [1e-300, 1e-310, 5e-324])
+def test_em_survives_probabilities_at_the_edge_of_the_floating_point_range(smallest):
+    probs = np.full((6, 2, 2), 0.5)
+    probs[:, 0] = [0.25, 0.75]
+    probs[0, :, 1] = smallest
+    probs[0, :, 0] = 1.0
+    found, _ = maximum_likelihood(probs, [1, 0, 1, 0, 1, 1])
+    assert np.isfinite(found).all()
+    assert found.sum() == pytest.approx(1)
