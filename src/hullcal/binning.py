@@ -31,8 +31,10 @@ def bin_index(probability, edges):  # type: ignore[no-untyped-def]
     """The bin of a probability, from 0 to B - 1."""
     n_bins = edges.shape[0] - 1
     guess = min(int(probability * n_bins), n_bins - 1)
-    # The product may round across an edge, by one bin at most; the edges decide.
-    return guess + int(probability >= edges[guess + 1]) - int(probability < edges[guess])
+    # The product may round across an edge, by one bin at most; the edges decide. Rounding may also
+    # have left a probability a little below 0.
+    too_high = guess > 0 and probability < edges[guess]
+    return guess + int(probability >= edges[guess + 1]) - int(too_high)
 
 
 #: A product p*B this close to an integer may have rounded across an edge.
@@ -45,12 +47,11 @@ def bin_indices(probabilities, edges, out):  # type: ignore[no-untyped-def]
     n_bins = edges.shape[0] - 1
     near = 0
     for n in range(probabilities.shape[0]):
-        scaled = probabilities[n] * n_bins
-        guess = min(np.int32(scaled), np.int32(n_bins - 1))
+        # 0 and 1 are common and cannot be misplaced: both move to the middle of their bin.
+        scaled = min(max(probabilities[n] * n_bins, 0.5), n_bins - 0.5)
+        guess = np.int32(scaled)
         out[n] = guess
-        # Neither 0 nor 1 can be misplaced, and both are common.
-        off_centre = abs(scaled - guess - 0.5) > 0.5 - _NEAR
-        near += np.int32(off_centre & (scaled > 0.5) & (scaled < n_bins))
+        near += int(abs(scaled - guess - 0.5) > 0.5 - _NEAR)
     if near > 0:
         for n in range(probabilities.shape[0]):
             out[n] = bin_index(probabilities[n], edges)

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numba
 from numba import types
 from numba.core.errors import NumbaExperimentalFeatureWarning
+from numba.extending import typeof_impl
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -33,19 +34,25 @@ VALUE_SIGNATURE = FLOAT(F2, I1, F1, F1, F1, F1, F1)
 VALUE = types.FunctionType(VALUE_SIGNATURE)
 
 
-def _jit(function: Callable[..., Any], signature: Any = None) -> Any:
+def _jit(function: Callable[..., Any], signature: Any = None, **options: Any) -> Any:
+    options |= _OPTIONS
     try:
-        return numba.njit(signature, cache=True, **_OPTIONS)(function)
+        return numba.njit(signature, cache=True, **options)(function)
     except RuntimeError as error:
         # No folder can hold the compiled code (read-only home): compile for this process alone.
         if "cache" not in str(error):
             raise
-        return numba.njit(signature, **_OPTIONS)(function)
+        return numba.njit(signature, **options)(function)
 
 
 def compiled(function: Function) -> Function:
     """Compile a loop on its first call; keep the compiled code on disk where a folder allows it."""
     return _jit(function)  # type: ignore[no-any-return]
+
+
+def compiled_inline(function: Function) -> Function:
+    """Compile a step that must become part of the loops that call it, or they would not vectorise."""
+    return _jit(function, forceinline=True)  # type: ignore[no-any-return]
 
 
 def is_compiled(function: object) -> bool:
@@ -69,6 +76,12 @@ class _Pointer(types.WrapperAddressProtocol):  # type: ignore[misc]
 
 
 _pointer = functools.cache(_Pointer)
+
+
+@typeof_impl.register(_Pointer)  # type: ignore[untyped-decorator]
+def _type_of_pointer(pointer: _Pointer, context: object) -> Any:
+    # numba would build and compare this type anew at every call.
+    return VALUE
 
 
 class _Driver:

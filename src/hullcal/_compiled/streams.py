@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._compiled.jit import compiled
+from hullcal._compiled.jit import compiled, compiled_inline
 
 # What a stream is for: the last word of the counter.
 ROWS, LABELS, WEIGHTS, SEARCH = (np.uint64(purpose) for purpose in range(4))
@@ -30,9 +30,13 @@ def key_of(seed: int) -> NDArray[np.uint64]:
     return np.random.SeedSequence(seed).generate_state(2, np.uint32).astype(np.uint64)
 
 
-@compiled
+@compiled_inline
 def philox(c0, c1, c2, c3, k0, k1):  # type: ignore[no-untyped-def]
     """Ten rounds on four counter words and two key words, each a uint64 below 2**32."""
+    # The masks change nothing but tell the compiler that 32-bit products will do: a loop over draws
+    # then runs several at a time.
+    c0, c1, c2, c3 = c0 & _LOW, c1 & _LOW, c2 & _LOW, c3 & _LOW
+    k0, k1 = k0 & _LOW, k1 & _LOW
     for _ in range(10):
         product_0 = _MULTIPLIER_0 * c0
         product_1 = _MULTIPLIER_1 * c2
@@ -47,13 +51,21 @@ def philox(c0, c1, c2, c3, k0, k1):  # type: ignore[no-untyped-def]
     return c0, c1, c2, c3
 
 
-@compiled
+@compiled_inline
 def uniform(key, purpose, replicate, row, copy):  # type: ignore[no-untyped-def]
     """One double in [0, 1) with 53 random bits."""
     a, b, _, _ = philox(
         np.uint64(row), np.uint64(copy), np.uint64(replicate), purpose, key[0], key[1]
     )
-    return (np.float64(a >> _FIVE) * 67108864.0 + np.float64(b >> _SIX)) / 9007199254740992.0
+    high, low = np.int32(a >> _FIVE), np.int32(b >> _SIX)
+    return (high * 67108864.0 + low) / 9007199254740992.0
+
+
+@compiled
+def uniforms(key, purpose, replicate, out):  # type: ignore[no-untyped-def]
+    """The first copy's number of rows 0, 1, ...; a loop of its own, so that it vectorises."""
+    for row in range(out.shape[0]):
+        out[row] = uniform(key, purpose, replicate, row, 0)
 
 
 @compiled

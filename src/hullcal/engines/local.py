@@ -132,12 +132,14 @@ class Problem:
         packed = np.ascontiguousarray(classifiers.probs.transpose(1, 2, 0), dtype=np.float64)
         firsts, owner = _distinct(packed)
         members = packed[firsts]
+        average = np.empty(packed.shape[1:])
+        mix(packed, np.full(len(packed), 1.0 / len(packed)), average)
         objective = Objective(
             measure=measure,
             members=members,
             labels=np.array(labels[np.newaxis]),
             row_weights=np.ones((1, len(labels))),
-            parameters=measure.parameters(classifiers.mean()),
+            parameters=measure.parameters(average.T),
             offset=measure.no_offset(members.shape[1]),
         )
         return cls(objective, owner, np.bincount(owner))
@@ -154,13 +156,17 @@ def _distinct(packed: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     indifferent to the order of members.
     """
     members = packed.reshape(len(packed), -1)
-    order = np.lexsort(members[:, 15::-1].T if members.shape[1] > 15 else members[:, ::-1].T)
-    head = members[order, :16]
-    if (head[1:] == head[:-1]).all(axis=1).any():
-        order = np.array(sorted(range(len(members)), key=functools.cmp_to_key(_compare(members))))
-    owner = np.zeros(len(members), dtype=np.int64)
+    owner = np.empty(len(members), dtype=np.int64)
+    # A few numbers tell most members apart.
+    head = members[:, :16]
+    order = np.lexsort(head.T[::-1])
+    sorted_head = head[order]
+    if (sorted_head[1:] != sorted_head[:-1]).any(axis=1).all():
+        owner[order] = np.arange(len(members))
+        return order, owner
+    order = np.array(sorted(range(len(members)), key=functools.cmp_to_key(_compare(members))))
     firsts = [int(order[0])]
-    for member in order[1:]:
+    for member in order:
         if not np.array_equal(members[member], members[firsts[-1]]):
             firsts.append(int(member))
         owner[member] = len(firsts) - 1

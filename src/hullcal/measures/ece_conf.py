@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._compiled.jit import compiled
+from hullcal._compiled.sums import absolute_distance
 from hullcal._validation import check_integer
 from hullcal.binning import bin_indices, edges
 from hullcal.measures._base import Floats, Measure
@@ -43,7 +44,7 @@ class ConfidenceECE(Measure):
         return self.n_bins
 
     def scratch_size(self, n_classes: int, n_samples: int) -> int:
-        return 3 * n_samples + 4 * self.n_bins
+        return 3 * n_samples + _STRANDS * self.n_bins
 
 
 @compiled
@@ -75,40 +76,42 @@ def _top_class(mixed, confidence, predicted):  # type: ignore[no-untyped-def]
         k += 1
 
 
+#: Sums kept for each bin. Neighbouring rows often share a bin, and an addition to a sum has to wait
+#: for the last one.
+_STRANDS = 8
+
+
 @compiled
 def _accumulate(mixed, labels, row_weights, edges, state, scratch):  # type: ignore[no-untyped-def]
     n_samples = mixed.shape[1]
     n_bins = state.shape[0]
     confidence = scratch[:n_samples]
     gap = scratch[n_samples : 2 * n_samples]
-    sums = scratch[2 * n_samples : 2 * n_samples + 4 * n_bins]
-    bins = scratch[2 * n_samples + 4 * n_bins :].view(np.uint32)
+    sums = scratch[2 * n_samples : 2 * n_samples + _STRANDS * n_bins]
+    # Unsigned, since a bin is never counted from the end.
+    bins = scratch[2 * n_samples + _STRANDS * n_bins :].view(np.uint32)
     _top_class(mixed, confidence, gap)
     bin_indices(confidence, edges, bins)
     for n in range(n_samples):
         hit = 1.0 if gap[n] == labels[n] else 0.0
         gap[n] = row_weights[n] * (hit - confidence[n])
-    # Neighbouring rows often share a bin; four sets of sums spare each addition the wait for the last.
     sums[:] = 0.0
-    even = n_samples - n_samples % 4
-    for n in range(0, even, 4):
-        sums[bins[n]] += gap[n]
-        sums[n_bins + bins[n + 1]] += gap[n + 1]
-        sums[2 * n_bins + bins[n + 2]] += gap[n + 2]
-        sums[3 * n_bins + bins[n + 3]] += gap[n + 3]
-    for n in range(even, n_samples):
-        sums[bins[n]] += gap[n]
+    whole = n_samples - n_samples % _STRANDS
+    for n in range(0, whole, _STRANDS):
+        for s in range(_STRANDS):
+            sums[np.uint32(_STRANDS) * bins[n + s] + np.uint32(s)] += gap[n + s]
+    for n in range(whole, n_samples):
+        sums[np.uint32(_STRANDS) * bins[n]] += gap[n]
     for j in range(n_bins):
-        state[j] += sums[j] + sums[n_bins + j] + sums[2 * n_bins + j] + sums[3 * n_bins + j]
+        for s in range(_STRANDS):
+            state[j] += sums[_STRANDS * j + s]
 
 
 @compiled
 def _finish(state, offset, edges, n_samples):  # type: ignore[no-untyped-def]
-    total = 0.0
     for j in range(state.shape[0]):
         state[j] /= n_samples
-        total += abs(state[j] - offset[j])
-    return total
+    return absolute_distance(state, offset)
 
 
 @compiled

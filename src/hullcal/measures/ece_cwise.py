@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._compiled.jit import compiled
+from hullcal._compiled.sums import absolute_distance
 from hullcal._validation import check_integer
 from hullcal.binning import bin_indices, edges
 from hullcal.measures._base import Floats, Measure
@@ -51,30 +52,29 @@ class ClasswiseECE(Measure):
 def _accumulate(mixed, labels, row_weights, edges, state, scratch):  # type: ignore[no-untyped-def]
     n_classes, n_samples = mixed.shape
     n_bins = edges.shape[0] - 1
-    probabilities = mixed.reshape(n_classes * n_samples)
     # Unsigned, since a cell is never counted from the end.
     cells = scratch.view(np.uint32)[: n_classes * n_samples]
-    bin_indices(probabilities, edges, cells)
-    for k in range(n_classes):
-        for n in range(k * n_samples, (k + 1) * n_samples):
-            cells[n] += np.uint32(k * n_bins)
+    bin_indices(mixed.reshape(n_classes * n_samples), edges, cells)
+    cells = cells.reshape(n_classes, n_samples)
+    for k in range(1, n_classes):
+        for n in range(n_samples):
+            cells[k, n] += np.uint32(k * n_bins)
     # Classes are the inner loop here: neighbouring additions go to different cells, so that none
     # has to wait for the one before it.
     for n in range(n_samples):
         weight = row_weights[n]
         for k in range(n_classes):
-            state[cells[k * n_samples + n]] -= weight * probabilities[k * n_samples + n]
+            state[cells[k, n]] -= weight * mixed[k, n]
     for n in range(n_samples):
-        state[cells[labels[n] * n_samples + n]] += row_weights[n]
+        state[cells[labels[n], n]] += row_weights[n]
 
 
 @compiled
 def _finish(state, offset, edges, n_samples):  # type: ignore[no-untyped-def]
-    total = 0.0
     for cell in range(state.shape[0]):
         state[cell] /= n_samples
-        total += abs(state[cell] - offset[cell])
-    return total / (state.shape[0] // (edges.shape[0] - 1))
+    n_classes = state.shape[0] // (edges.shape[0] - 1)
+    return absolute_distance(state, offset) / n_classes
 
 
 @compiled

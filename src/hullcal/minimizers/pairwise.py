@@ -76,8 +76,12 @@ def _ask(walk, place, weights):  # type: ignore[no-untyped-def]
     n_pairs = n_members * n_members
     while place[_STEP] > _LAST_STEP:
         # A stride coprime to the number of pairs visits them all in a well-spread order.
-        walk[_PAIR] = (walk[_PAIR] + walk[_STRIDE]) % n_pairs
-        gaining, losing = walk[_PAIR] // n_members, walk[_PAIR] % n_members
+        pair = walk[_PAIR] + walk[_STRIDE]
+        if pair >= n_pairs:
+            pair -= n_pairs
+        walk[_PAIR] = pair
+        gaining = pair // n_members
+        losing = pair - gaining * n_members
         walk[_FAILURES] += 1
         if walk[_FAILURES] > n_pairs:
             walk[_FAILURES] = 0
@@ -178,8 +182,7 @@ def _search(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     n_members, n_classes, n_samples = members.shape
     flat_members = members.reshape(n_members, n_classes * n_samples)
-    flat, flat_trial = np.empty(n_classes * n_samples), np.empty(n_classes * n_samples)
-    current = flat.reshape(n_classes, n_samples)
+    current, flat_trial = np.empty(n_classes * n_samples), np.empty(n_classes * n_samples)
     trial = flat_trial.reshape(n_classes, n_samples)
     state = np.zeros(state_size)
     scratch = np.zeros(scratch_size)
@@ -187,20 +190,20 @@ def _search(  # type: ignore[no-untyped-def]
     place = np.zeros(5)
     weights = np.empty(n_members)
     for case in range(labels.shape[0]):
-        y, w, best = labels[case], row_weights[case], best_weights[case]
-        _start(walk, place, weights, best, starts[case])
+        y, w, begin, best = labels[case], row_weights[case], starts[case], best_weights[case]
+        _start(walk, place, weights, best, begin)
         while walk[_ACTION] != _DONE:
-            if walk[_ACTION] == _MOVE:
-                gaining, losing = flat_members[walk[_GAINING]], flat_members[walk[_LOSING]]
-                shift(flat, gaining, losing, place[_AMOUNT], flat_trial)
-            else:
-                mix(members, weights, trial)
-            g = value(trial, y, w, parameters, offset, state, scratch)
             fresh = walk[_ACTION] != _MOVE
-            taken = _tell(g, walk, place, weights, best, starts[case], key, max_evaluations)
+            if fresh:
+                mix(members, weights, trial)
+            else:
+                gaining, losing = np.uint64(walk[_GAINING]), np.uint64(walk[_LOSING])
+                shift(current, flat_members, gaining, losing, place[_AMOUNT], flat_trial)
+            g = value(trial, y, w, parameters, offset, state, scratch)
+            taken = _tell(g, walk, place, weights, best, begin, key, max_evaluations)
             if taken or fresh:
-                current, trial = trial, current
-                flat, flat_trial = flat_trial, flat
+                # Few moves are taken: a copy costs less than swapping two arrays' names in this loop.
+                current[:] = flat_trial
         best_values[case] = place[_BEST]
         evaluations[case] = walk[_EVALUATIONS]
         converged[case] = walk[_CONVERGED] != 0

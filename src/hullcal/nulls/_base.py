@@ -92,9 +92,7 @@ class Replicates:
 
         def block(first: int, last: int) -> Floats:
             labels = np.empty((last - first, objective.n_samples), dtype=np.int32)
-            levels = np.empty(objective.n_samples)
-            for d in range(first, last):
-                draw_labels(cumulative, self._resampling.key, d, levels, labels[d - first])
+            draw_labels(cumulative, self._resampling.key, first, labels)
             return self.minimize(objective.with_labels(labels)).values
 
         return self.run(block, objective, self._minimizer.max_evaluations or 1)

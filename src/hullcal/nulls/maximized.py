@@ -102,12 +102,11 @@ def _label_null(  # type: ignore[no-untyped-def]
 ):
     n_classes, n_samples = mixed.shape
     cumulative = np.empty((n_classes, n_samples))
-    levels = np.empty(n_samples)
-    labels = np.empty(n_samples, dtype=np.int32)
+    labels = np.empty((1, n_samples), dtype=np.int32)
     ones = np.ones(n_samples)
     state = np.zeros(state_size)
     scratch = np.zeros(scratch_size)
     cumulate(mixed, cumulative)
     for d in range(out.shape[0]):
-        draw_labels(cumulative, key, d, levels, labels)
-        out[d] = value(mixed, labels, ones, parameters, offset, state, scratch)
+        draw_labels(cumulative, key, d, labels)
+        out[d] = value(mixed, labels[0], ones, parameters, offset, state, scratch)

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from hullcal._compiled.jit import F1, F3, INT, L1, U1, driver
-from hullcal._compiled.mixing import cumulate, invert, mix
-from hullcal._compiled.streams import LABELS, ROWS, uniform, uniform_weights
+from hullcal._compiled.jit import F1, F3, INT, L1, U1, compiled, driver
+from hullcal._compiled.mixing import cumulate, draw_rows, invert, mix
+from hullcal._compiled.streams import LABELS, uniform, uniform_weights
 from hullcal.engines.local import Problem
 from hullcal.minimizers import Minimizer
 from hullcal.nulls._base import CALIBRATED, Floats, Null, Outcome, Replicates, Resampling
@@ -58,6 +58,12 @@ class Paper(Null):
         )
 
 
+@compiled
+def _levels(key, replicate, rows, copy, out):  # type: ignore[no-untyped-def]
+    for n in range(rows.shape[0]):
+        out[n] = uniform(key, LABELS, replicate, rows[n], copy[n])
+
+
 @driver(F3, L1, F1, F1, INT, INT, U1, INT, F1)
 def _lines_1_to_5(  # type: ignore[no-untyped-def]
     value, members, copies, parameters, offset, state_size, scratch_size, key, first, out
@@ -68,8 +74,10 @@ def _lines_1_to_5(  # type: ignore[no-untyped-def]
     cumulative = np.empty((n_classes, n_samples))
     simplex = np.empty(copies.sum())
     weights = np.empty(n_members)
-    rows = np.empty(n_samples, dtype=np.int64)
-    seen = np.empty(n_samples, dtype=np.int64)
+    # Unsigned, since a row is never counted from the end.
+    rows = np.empty(n_samples, dtype=np.uint32)
+    copy = np.empty(n_samples, dtype=np.uint32)
+    seen = np.empty(n_samples, dtype=np.uint32)
     levels = np.empty(n_samples)
     labels = np.empty(n_samples, dtype=np.int32)
     ones = np.ones(n_samples)
@@ -78,12 +86,12 @@ def _lines_1_to_5(  # type: ignore[no-untyped-def]
     for replicate in range(out.shape[0]):
         d = first + replicate
         # Line 2. A row drawn twice is two rows: the label of its c-th copy has its own number.
+        draw_rows(key, d, rows)
         seen[:] = 0
         for n in range(n_samples):
-            row = int(uniform(key, ROWS, d, n, 0) * n_samples)
-            rows[n] = row
-            levels[n] = uniform(key, LABELS, d, row, seen[row])
-            seen[row] += 1
+            copy[n] = seen[rows[n]]
+            seen[rows[n]] += np.uint32(1)
+        _levels(key, d, rows, copy, levels)
         # Line 3. The simplex is that of all members; identical ones add up.
         uniform_weights(key, d, simplex)
         m = 0

@@ -41,10 +41,7 @@ class Recentered(Null):
 
             def block(first: int, last: int) -> Floats:
                 counts = np.empty((last - first, objective.n_samples))
-                for d in range(first, last):
-                    draw_counts(
-                        resampling.key, d, objective.measure.rows_per_unit, counts[d - first]
-                    )
+                draw_counts(resampling.key, first, objective.measure.rows_per_unit, counts)
                 return replicates.minimize(centered.with_row_weights(counts)).values
 
             distribution = replicates.run(block, objective, minimizer.max_evaluations or 1)
