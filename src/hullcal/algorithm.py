@@ -122,7 +122,7 @@ def calibration_test(
         seed=seed,
         n_samples=classifiers.n_samples,
         n_classes=classifiers.n_classes,
-        notes=classifiers.notes + outcome.notes,
+        notes=classifiers.notes + problem.notes(),
     )
 
 
@@ -168,7 +168,7 @@ def minimize(
         minimizer=search.name,
         settings={"measure": g.settings(), "minimizer": search.settings()},
         seed=seed,
-        notes=classifiers.notes,
+        notes=classifiers.notes + problem.notes(),
     )
 
 

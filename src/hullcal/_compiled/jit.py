@@ -47,7 +47,7 @@ def _jit(function: Callable[..., Any], signature: Any = None, **options: Any) ->
 
 def compiled(function: Function) -> Function:
     """Compile a loop on its first call; keep the compiled code on disk where a folder allows it."""
-    return _jit(function)  # type: ignore[no-any-return]
+    return _jit(function)
 
 
 def compiled_inline(function: Function) -> Function:

@@ -106,7 +106,7 @@ def draw_counts(key, first, rows_per_unit, counts):  # type: ignore[no-untyped-d
 
 @compiled
 def maximum_likelihood(members, labels, row_weights, max_iterations, tolerance, out):  # type: ignore[no-untyped-def]
-    """EM for the mixture likelihood from uniform weights; returns the weight of rows left out.
+    """EM for the mixture likelihood from uniform weights.
 
     Rows to which every member gives probability 0 carry no information and are left out. With a
     negative `tolerance` the logarithms are spared and all iterations are run.
@@ -154,7 +154,6 @@ def maximum_likelihood(members, labels, row_weights, max_iterations, tolerance, 
             break
         for m in range(n_members):
             out[m] = gains[m] / norm
-    return row_weights.sum() - total
 
 
 @compiled

@@ -44,19 +44,19 @@ class Objective:
 
     @property
     def n_members(self) -> int:
-        return self.members.shape[0]
+        return int(self.members.shape[0])
 
     @property
     def n_classes(self) -> int:
-        return self.members.shape[1]
+        return int(self.members.shape[1])
 
     @property
     def n_samples(self) -> int:
-        return self.members.shape[2]
+        return int(self.members.shape[2])
 
     @property
     def n_cases(self) -> int:
-        return self.labels.shape[0]
+        return int(self.labels.shape[0])
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -95,13 +95,13 @@ class Objective:
         start_weights(self.members, self.labels, self.row_weights, START_ITERATIONS, out)
         return out
 
-    def maximum_likelihood(self) -> tuple[Floats, int]:
-        """EM weights of the first case, and how many rows no member gives a chance."""
+    def maximum_likelihood(self) -> Floats:
+        """EM weights of the first case."""
         weights = np.empty(self.n_members)
-        left_out = maximum_likelihood(
+        maximum_likelihood(
             self.members, self.labels[0], self.row_weights[0], EM_ITERATIONS, EM_TOLERANCE, weights
         )
-        return weights, round(left_out)
+        return weights
 
     def recentered(self, weights: Floats) -> Objective:
         """The objective whose residual vector has the first case's at `weights` subtracted."""
@@ -143,6 +143,19 @@ class Problem:
             offset=measure.no_offset(members.shape[1]),
         )
         return cls(objective, owner, np.bincount(owner))
+
+    def notes(self) -> tuple[str, ...]:
+        """What the data say that a user should hear."""
+        objective = self.objective
+        rows = np.arange(objective.n_samples)
+        chances = objective.members[:, objective.labels[0], rows].max(axis=0)
+        impossible = int((chances == 0.0).sum())
+        if impossible == 0:
+            return ()
+        return (
+            f"every member gives the label of {impossible} rows probability 0, so the log score of "
+            "every combination is infinite; likelihoods leave these rows out",
+        )
 
     def weights(self, distinct: Floats) -> Floats:
         """Weights of the user's members; copies share theirs equally."""

@@ -41,7 +41,6 @@ class Outcome:
     distribution: Floats
     n_evaluations: int
     converged: bool
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,12 +76,18 @@ class Replicates:
     def __init__(self, minimizer: Minimizer, resampling: Resampling) -> None:
         self._minimizer = minimizer
         self._resampling = resampling
-        self.n_evaluations = 0
+        # Blocks run on several threads, and appending is atomic where adding is not.
+        self._evaluations: list[int] = []
+
+    @property
+    def n_evaluations(self) -> int:
+        """Evaluations of g so far."""
+        return sum(self._evaluations)
 
     def minimize(self, objective: Objective) -> Minima:
         """Line 7 for one objective, its evaluations counted."""
         minima = self._minimizer.minimize(objective, self._resampling.key)
-        self.n_evaluations += int(minima.n_evaluations.sum())
+        self._evaluations.append(int(minima.n_evaluations.sum()))
         return minima
 
     def of_labels(self, objective: Objective, weights: Floats) -> Floats:

@@ -27,19 +27,11 @@ class Refit(Null):
         objective = problem.objective
         replicates = Replicates(minimizer, resampling)
         observed = replicates.minimize(objective)
-        likeliest, left_out = objective.maximum_likelihood()
-        distribution = replicates.of_labels(objective, likeliest)
-        notes = ()
-        if left_out:
-            notes = (
-                f"every member gives the label of {left_out} rows probability 0; the likelihood "
-                "(which is 0, so the log score is infinite) left them out",
-            )
+        distribution = replicates.of_labels(objective, objective.maximum_likelihood())
         return Outcome(
             statistic=float(observed.values[0]),
             weights=observed.weights[0],
             distribution=distribution,
             n_evaluations=replicates.n_evaluations,
             converged=bool(observed.converged[0]),
-            notes=notes,
         )
