@@ -47,7 +47,7 @@ def _jit(function: Callable[..., Any], signature: Any = None, **options: Any) ->
 
 def compiled(function: Function) -> Function:
     """Compile a loop on its first call; keep the compiled code on disk where a folder allows it."""
-    return _jit(function)
+    return _jit(function)  # type: ignore[no-any-return]
 
 
 def compiled_inline(function: Function) -> Function:
@@ -60,7 +60,7 @@ def is_compiled(function: object) -> bool:
     return isinstance(function, numba.core.dispatcher.Dispatcher)
 
 
-class _Pointer(types.WrapperAddressProtocol):  # type: ignore[misc]
+class _Pointer(types.WrapperAddressProtocol):
     """The address of a measure's compiled loop, looked up once rather than at every call."""
 
     def __init__(self, loop: Any) -> None:
@@ -78,7 +78,7 @@ class _Pointer(types.WrapperAddressProtocol):  # type: ignore[misc]
 _pointer = functools.cache(_Pointer)
 
 
-@typeof_impl.register(_Pointer)  # type: ignore[untyped-decorator]
+@typeof_impl.register(_Pointer)
 def _type_of_pointer(pointer: _Pointer, context: object) -> Any:
     # numba would build and compare this type anew at every call.
     return VALUE

@@ -1,6 +1,6 @@
-"""Counter-based random numbers: a draw depends on (seed, purpose, replicate, row, copy) and on nothing else.
+"""Counter-based random numbers: a draw depends on its address and on nothing else.
 
-Philox 4x32-10 (Salmon et al., 2011). Since no state is carried, no number of threads, workers or chunks
+The address is (seed, purpose, replicate, row, copy), the generator Philox 4x32-10 (Salmon et al., 2011). Since no state is carried, no number of threads, workers or chunks
 can change a draw.
 """
 

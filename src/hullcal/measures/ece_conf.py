@@ -19,7 +19,8 @@ from hullcal.measures._base import Floats, Measure
 class ConfidenceECE(Measure):
     r"""Expected calibration error of the predicted class (Eq. 6).
 
-    .. math:: \sum_{j=1}^{B} \frac{|\mathcal{B}_j|}{N} |\mathrm{Acc}(\mathcal{B}_j) - \mathrm{c}(\mathcal{B}_j)|
+    .. math:: \sum_{j=1}^{B} \frac{|\mathcal{B}_j|}{N}
+              |\mathrm{Acc}(\mathcal{B}_j) - \mathrm{c}(\mathcal{B}_j)|
 
     Equal-width bins of the largest probability; ties in the argmax go to the lowest class.
     Cost: N·K. The residual vector has B entries, the signed gaps.
