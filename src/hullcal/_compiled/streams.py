@@ -1,7 +1,7 @@
 """Counter-based random numbers: a draw depends on its address and on nothing else.
 
-The address is (seed, purpose, replicate, row, copy), the generator Philox 4x32-10 (Salmon et al., 2011). Since no state is carried, no number of threads, workers or chunks
-can change a draw.
+The address is (seed, purpose, replicate, row, copy), the generator Philox 4x32-10 (Salmon et al.,
+2011). Since no state is carried, no number of threads, workers or chunks can change a draw.
 """
 
 from __future__ import annotations
