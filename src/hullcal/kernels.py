@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hullcal._compiled.exponential import exponentials
 from hullcal._compiled.jit import compiled
 from hullcal._validation import InvalidInputError, check_positive
 
@@ -103,3 +104,15 @@ def kernel_factor(distance, form, bandwidth):  # type: ignore[no-untyped-def]
     if form == 0.0:
         return math.exp(-distance / bandwidth)
     return math.exp(-distance * distance / bandwidth)
+
+
+@compiled
+def kernel_factors(distances, form, bandwidth, scratch):  # type: ignore[no-untyped-def]
+    """kernel_factor of many total variations, in their place; `scratch` is of the same size."""
+    if form == 0.0:
+        for i in range(distances.shape[0]):
+            distances[i] = -distances[i] / bandwidth
+    else:
+        for i in range(distances.shape[0]):
+            distances[i] = -distances[i] * distances[i] / bandwidth
+    exponentials(distances, scratch)
