@@ -590,40 +590,42 @@ def test_a_callable_cannot_harm_the_data_it_sees():
 # Data that once brought the house down ---------------------------------------------------------
 
 
-@pytest.mark.parametrize("measure", MEASURES)
-def test_moves_that_round_below_zero_do_no_harm(measure):
+def test_moves_that_round_below_zero_do_no_harm():
     """A transfer of all of a weight may leave -1e-18 where 0 is meant; that is still the first bin."""
     program = """
-    import sys, numpy as np, hullcal as hc
+    import numpy as np, hullcal as hc
     rng = np.random.default_rng(0)
-    for seed in range(40):
+    search = hc.minimizers.Pairwise(max_evaluations=300)
+    for seed in range(20):
         probs = rng.multinomial(10, [0.6, 0.3, 0.1], size=(40, 5)) / 10
         labels = rng.integers(3, size=40)
-        found = hc.minimize(probs, labels, measure=sys.argv[1], rng=seed,
-                            minimizer=hc.minimizers.Pairwise(max_evaluations=300))
-        value = hc.measures.resolve(sys.argv[1])(hc.ClassifierSet(probs).mix(found.weights), labels)
-        assert abs(value - found.value) < 1e-12, (seed, value, found.value)
+        for measure in hc.measures.available():
+            print(seed, measure, flush=True)
+            found = hc.minimize(probs, labels, measure=measure, rng=seed, minimizer=search)
+            mixed = hc.ClassifierSet(probs).mix(found.weights)
+            assert abs(hc.measures.resolve(measure)(mixed, labels) - found.value) < 1e-12
     """
-    ended = run(program, measure)
-    assert ended.returncode == 0, ended.stderr
+    ended = run(program)
+    assert ended.returncode == 0, ended.stdout[-100:] + ended.stderr
 
 
-@pytest.mark.parametrize("null", NULLS)
-@pytest.mark.parametrize("measure", ["ece_conf", "skce_ul", "hl_cwise"])
-@pytest.mark.parametrize("smallest", ["0.0", "5e-324", "1e-310", "1e-300"])
-def test_a_label_with_almost_no_probability_does_no_harm(null, measure, smallest):
+@pytest.mark.parametrize("smallest", [0.0, 5e-324, 1e-310, 1e-300])
+def test_a_label_with_almost_no_probability_does_no_harm(smallest):
     program = """
     import sys, numpy as np, hullcal as hc
     rng = np.random.default_rng(0)
     probs, labels = rng.dirichlet([1, 1, 1], size=(20, 3)), rng.integers(3, size=20)
-    probs[0], labels[0] = [1.0, float(sys.argv[3]), 0.0], 1
-    result = hc.calibration_test(probs, labels, null=sys.argv[1], measure=sys.argv[2],
-                                 n_resamples=19, rng=0)
-    assert np.isfinite(result.weights).all(), result.weights
-    assert not np.isnan(result.null_distribution).any()
+    probs[0], labels[0] = [1.0, float(sys.argv[1]), 0.0], 1
+    for null in hc.nulls.available():
+        for measure in ("ece_conf", "ece_cwise", "hl_cwise", "skce_ul"):
+            print(null, measure, flush=True)
+            result = hc.calibration_test(probs, labels, null=null, measure=measure,
+                                         n_resamples=19, rng=0)
+            assert np.isfinite(result.weights).all(), result.weights
+            assert not np.isnan(result.null_distribution).any()
     """
-    ended = run(program, null, measure, smallest)
-    assert ended.returncode == 0, ended.stderr
+    ended = run(program, repr(smallest))
+    assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
 @pytest.mark.parametrize(("null", "measure"), EVERY)

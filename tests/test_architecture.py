@@ -1,0 +1,126 @@
+"""The rooms of the house: imports point one way, and importing costs little."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hullcal
+
+ROOT = Path(hullcal.__file__).parent
+
+# A room may import from the rooms before it, never from those after it.
+ORDER = [
+    "_validation",
+    "_compiled",
+    "_discovery",
+    "simplex",
+    "binning",
+    "kernels",
+    "pvalues",
+    "preparation",
+    "sets",
+    "measures",
+    "engines",
+    "minimizers",
+    "nulls",
+    "results",
+    "progress",
+    "algorithm",
+    "demonstration",
+    "cli",
+]
+FILES = sorted(ROOT.rglob("*.py"))
+
+
+def room_of(path):
+    return path.relative_to(ROOT).with_suffix("").parts[0]
+
+
+def imported_names(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            if node.module == "hullcal":
+                yield from (f"hullcal.{alias.name}" for alias in node.names)
+            else:
+                yield node.module
+
+
+def test_every_room_has_its_place_in_the_order():
+    rooms = {room_of(path) for path in FILES} - {"__init__", "__main__"}
+    assert rooms == set(ORDER)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_point_one_way(path):
+    room = room_of(path)
+    if room in ("__init__", "__main__"):
+        return
+    for name in imported_names(path):
+        if name.startswith("hullcal."):
+            other = name.split(".")[1]
+            assert ORDER.index(other) <= ORDER.index(room), f"{room} imports {name}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_only_the_compiled_room_names_numba(path):
+    if room_of(path) != "_compiled":
+        assert not any(name.split(".")[0] == "numba" for name in imported_names(path))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_file_answers_one_question_and_stays_small(path):
+    text = path.read_text(encoding="utf-8")
+    assert ast.get_docstring(ast.parse(text)), "the first line says what the file is for"
+    assert text.count("\n") <= 300
+    assert path.stem not in ("utils", "helpers", "common")
+
+
+def in_a_fresh_process(code):
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    ).stdout.split()
+
+
+def test_importing_hullcal_loads_no_heavy_package():
+    loaded = in_a_fresh_process("import hullcal, sys; print(*sys.modules)")
+    roots = {name.split(".")[0] for name in loaded}
+    assert "hullcal" in roots
+    assert roots.isdisjoint({"numba", "scipy", "matplotlib", "sklearn", "torch", "rich", "click"})
+
+
+PUBLIC = """
+calibration_test minimize adjust split from_binary ClassifierSet ConfidenceECE ClasswiseECE
+HosmerLemeshow SKCE InvalidInputError measures minimizers nulls
+""".split()
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_names_exist_and_are_listed(name):
+    assert name in dir(hullcal)
+    assert getattr(hullcal, name).__doc__
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="calibration_tset"):
+        _ = hullcal.calibration_tset
+    with pytest.raises(AttributeError, match="Pairwize"):
+        _ = hullcal.minimizers.Pairwize
+
+
+def test_searches_can_be_had_by_class_and_completed_by_tab():
+    assert hullcal.minimizers.Pairwise(max_evaluations=7).max_evaluations == 7
+    assert {"Pairwise", "Cobyla", "Exact", "Slsqp", "Random"} <= set(dir(hullcal.minimizers))
+
+
+def test_public_functions_and_classes_are_described():
+    for path in FILES:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            is_definition = isinstance(node, ast.FunctionDef | ast.ClassDef)
+            if is_definition and not node.name.startswith("_"):
+                assert ast.get_docstring(node), f"{path.name}: {node.name}"
