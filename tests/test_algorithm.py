@@ -628,14 +628,22 @@ def test_a_label_with_almost_no_probability_does_no_harm(smallest):
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
-@pytest.mark.parametrize(("null", "measure"), EVERY)
-def test_members_that_are_certain_give_numbers(null, measure):
+def test_members_that_are_certain_give_numbers():
+    program = """
+    import numpy as np, hullcal as hc
     rng = np.random.default_rng(14)
-    probs = np.eye(3)[rng.integers(3, size=(20, 3))]
-    result = test(probs, rng.integers(3, size=20), null=null, measure=measure)
-    assert not np.isnan(result.statistic)
-    assert not np.isnan(result.null_distribution).any()
-    assert 0 < result.pvalue <= 1
+    probs, labels = np.eye(3)[rng.integers(3, size=(20, 3))], rng.integers(3, size=20)
+    for null in hc.nulls.available():
+        for measure in hc.measures.available():
+            print(null, measure, flush=True)
+            result = hc.calibration_test(probs, labels, null=null, measure=measure,
+                                         n_resamples=19, rng=0)
+            assert not np.isnan(result.statistic)
+            assert not np.isnan(result.null_distribution).any()
+            assert 0 < result.pvalue <= 1
+    """
+    ended = run(program)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
 @pytest.mark.parametrize(("null", "measure"), EVERY)

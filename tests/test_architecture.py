@@ -21,6 +21,7 @@ ORDER = [
     "kernels",
     "pvalues",
     "preparation",
+    "distinct",
     "sets",
     "measures",
     "engines",

@@ -126,7 +126,9 @@ def test_company_does_not_change_the_bin_of_a_probability():
         alone = binned(smooth, n_bins)
         together = np.stack([smooth, on_edges], axis=1).ravel()
         assert binned(together, n_bins)[::2] == alone
-        assert binned(together, n_bins)[1::2] == [min(int(round(e * n_bins)), n_bins - 1) for e in on_edges]
+        assert binned(together, n_bins)[1::2] == [
+            min(int(round(e * n_bins)), n_bins - 1) for e in on_edges
+        ]
 
 
 @pytest.mark.parametrize("n_bins", [1, 2, 7, 10, 100])

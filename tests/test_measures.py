@@ -442,9 +442,7 @@ def test_blocks_of_rows_add_up_to_the_value(name, kind):
             stop = min(n, start + 2 * int(rng.integers(1, 8)))
             block = np.ascontiguousarray(mixed[:, start:stop])
             scratch = np.full(measure.scratch_size(k, stop - start), np.nan)
-            measure.accumulate(
-                block, y[start:stop], counts[start:stop], parameters, state, scratch
-            )
+            measure.accumulate(block, y[start:stop], counts[start:stop], parameters, state, scratch)
             start = stop
         value = measure.finish(state, offset, parameters, n)
         whole = measure.evaluate(mixed, y, parameters, row_weights=counts, offset=offset)

@@ -184,7 +184,9 @@ def test_a_member_that_is_certain_and_right_is_found(search, measure):
 @every_combination
 def test_the_same_seed_gives_the_same_answer(search, measure):
     probs, labels = smooth_set(1, m=members_for(search))
-    assert find(probs, labels, search, measure, rng=5) == find(probs, labels, search, measure, rng=5)
+    assert find(probs, labels, search, measure, rng=5) == find(
+        probs, labels, search, measure, rng=5
+    )
     from_generator = find(probs, labels, search, measure, rng=np.random.default_rng(5))
     assert find(probs, labels, search, measure, rng=from_generator.seed) == from_generator
 

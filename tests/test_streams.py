@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
@@ -331,8 +332,8 @@ def maximum_likelihood(probs, labels, row_weights=None):
     objective = problem.objective
     if row_weights is not None:
         objective = objective.with_row_weights(np.asarray(row_weights, dtype=float)[np.newaxis])
-    found, left_out = objective.maximum_likelihood()
-    return problem.weights(found), left_out
+    left_out = sum(int(n) for note in problem.notes() for n in re.findall(r"of (\d+) rows", note))
+    return problem.distinct.share(objective.maximum_likelihood()), left_out
 
 
 def random_set(seed, n=30, m=3, k=3):

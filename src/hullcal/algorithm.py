@@ -109,7 +109,7 @@ def calibration_test(
         outcome = reference.run(problem, search, resampling)
     return CalibrationTestResult(
         statistic=outcome.statistic,
-        weights=problem.weights(outcome.weights),
+        weights=problem.distinct.share(outcome.weights),
         null_distribution=outcome.distribution,
         alpha=alpha,
         hypothesis=reference.hypothesis,
@@ -160,7 +160,7 @@ def minimize(
     problem = Problem.of(classifiers, truth, g)
     minima = search.minimize(problem.objective, key_of(seed))
     return MinimizeResult(
-        weights=problem.weights(minima.weights[0]),
+        weights=problem.distinct.share(minima.weights[0]),
         value=float(minima.values[0]),
         n_evaluations=int(minima.n_evaluations[0]),
         converged=bool(minima.converged[0]),

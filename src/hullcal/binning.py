@@ -74,6 +74,7 @@ def reliability_table(probs: ArrayLike, labels: ArrayLike, *, n_bins: int = 10) 
     array([nan, 0.5])
     """
     predictions, classes = check_single(probs, labels)
+    n_bins = check_integer(n_bins, "n_bins", 1)
     bin_edges = edges(n_bins)
     top = predictions.argmax(axis=1)
     confidence = predictions[np.arange(len(top)), top].astype(np.float64)

@@ -33,7 +33,7 @@ class Kernel:
 
     def __post_init__(self) -> None:
         if self.bandwidth != "median":
-            check_positive(self.bandwidth, "bandwidth")
+            object.__setattr__(self, "bandwidth", check_positive(self.bandwidth, "bandwidth"))
 
     def __call__(self, p: ArrayLike, q: ArrayLike) -> float:
         """The scalar factor for two probability vectors."""
@@ -46,7 +46,7 @@ class Kernel:
         return float(kernel_factor(distance, self._code(), float(self.bandwidth)))
 
     def parameters(self, average: NDArray[np.floating]) -> tuple[float, float]:
-        """Form and bandwidth for the compiled loops; `average` is (N, K)."""
+        """Form and bandwidth for the compiled loops; `average` is the mean member (N, K)."""
         if self.bandwidth == "median":
             return self._code(), median_total_variation(average)
         return self._code(), float(self.bandwidth)
@@ -79,10 +79,10 @@ class GaussianTV(Kernel):
 
 def kernel_named(kernel: str | Kernel, bandwidth: float | Literal["median"]) -> Kernel:
     """The kernel of a name, or the kernel itself."""
-    if isinstance(kernel, Kernel):
-        return kernel
     forms = {form.name: form for form in (ExponentialTV, GaussianTV)}
-    if kernel not in forms:
+    if isinstance(kernel, tuple(forms.values())):
+        return kernel
+    if not isinstance(kernel, str) or kernel not in forms:
         raise InvalidInputError(
             f"`kernel` must be one of {sorted(forms)} or a Kernel; got {kernel!r}."
         )

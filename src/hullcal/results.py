@@ -205,10 +205,12 @@ def _weights_in_words(weights: NDArray[np.float64]) -> str:
     """The largest weights by member number, and how much the others share."""
     order = np.argsort(-weights, kind="stable")
     shown = [m for m in order[:_SHOWN] if weights[m] > 0.0005]
-    words = ", ".join(f"{weights[m]:.3f} on member {m}" for m in shown)
-    rest = math.fsum(weights[m] for m in order if m not in shown)
+    words = [f"{weights[m]:.3f} on member {m}" for m in shown]
+    rest = math.fsum(weights[order[len(shown) :]])
     n_rest = int(np.count_nonzero(weights)) - len(shown)
-    return words + (f", {rest:.3f} on {n_rest} others" if n_rest > 0 and rest >= 0.0005 else "")
+    if n_rest > 0 and rest >= 0.0005:
+        words.append(f"{rest:.3f} on {n_rest} others")
+    return ", ".join(words)
 
 
 def adjust(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hullcal import _validation
+from hullcal.distinct import Distinct
 
 __all__ = ["ClassifierSet"]
 
@@ -77,13 +79,22 @@ class ClassifierSet:
         return int(self.probs.shape[2])
 
     def mix(self, weights: Any) -> NDArray[np.float64]:
-        """Add the members with these weights, in order and in float64; a vertex is its member."""
-        checked = _validation.check_weights(weights, self.n_members)
+        """Add the members with these weights in float64; a vertex is its member bit for bit.
+
+        Members are added in an order taken from their predictions, copies as one, as searches do.
+        """
+        checked = self.distinct.merge(_validation.check_weights(weights, self.n_members))
         first, *others = np.flatnonzero(checked)  # a weight of 0 must not touch the bits
-        mixed: NDArray[np.float64] = self.probs[:, first, :].astype(np.float64) * checked[first]
+        at = self.distinct.positions
+        mixed: NDArray[np.float64] = self.probs[:, at[first], :].astype(np.float64) * checked[first]
         for m in others:
-            mixed += self.probs[:, m, :].astype(np.float64) * checked[m]
+            mixed += self.probs[:, at[m], :].astype(np.float64) * checked[m]
         return mixed
+
+    @cached_property
+    def distinct(self) -> Distinct:
+        """The members that differ, in an order of their own."""
+        return Distinct.of(self.probs)
 
     def mean(self) -> NDArray[np.float64]:
         """Give the predictions of the average member, (n_samples, n_classes)."""

@@ -25,6 +25,8 @@ def project(point: ArrayLike) -> NDArray[np.float64]:
     array([0.4, 0.6])
     """
     point = np.asarray(point, dtype=np.float64)
+    # A common shift changes nothing, and this one keeps far points from losing the unit in rounding.
+    point = point - point.max()
     descending = np.sort(point)[::-1]
     excess = np.cumsum(descending) - 1.0
     ranks = np.arange(1, point.size + 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from hullcal._compiled.jit import F1, F2, F3, I2, INT, L1, driver
 from hullcal._compiled.mixing import maximum_likelihood, mix, start_weights
+from hullcal.distinct import Distinct
 from hullcal.measures import Measure
 from hullcal.sets import ClassifierSet
 
@@ -123,17 +123,19 @@ class Problem:
     """An objective for the data, and the way back from distinct members to the user's."""
 
     objective: Objective
-    owner: NDArray[np.int64]
-    copies: NDArray[np.int64]
+    distinct: Distinct
 
     @classmethod
     def of(cls, classifiers: ClassifierSet, labels: NDArray[np.int32], measure: Measure) -> Problem:
         """Pack predictions for the compiled loops; identical members become one."""
-        packed = np.ascontiguousarray(classifiers.probs.transpose(1, 2, 0), dtype=np.float64)
-        firsts, owner = _distinct(packed)
-        members = packed[firsts]
-        average = np.empty(packed.shape[1:])
-        mix(packed, np.full(len(packed), 1.0 / len(packed)), average)
+        distinct = classifiers.distinct
+        # Rows last: they are the inner loop of everything that follows.
+        by_member = classifiers.probs.transpose(1, 2, 0)
+        members = np.empty((len(distinct.positions), *by_member.shape[1:]))
+        for m, position in enumerate(distinct.positions):
+            members[m] = by_member[position]
+        average = np.empty(members.shape[1:])
+        mix(members, distinct.copies / len(distinct.owner), average)
         objective = Objective(
             measure=measure,
             members=members,
@@ -142,7 +144,7 @@ class Problem:
             parameters=measure.parameters(average.T),
             offset=measure.no_offset(members.shape[1]),
         )
-        return cls(objective, owner, np.bincount(owner))
+        return cls(objective, distinct)
 
     def notes(self) -> tuple[str, ...]:
         """What the data say that a user should hear."""
@@ -156,44 +158,6 @@ class Problem:
             f"every member gives the label of {impossible} rows probability 0, so the log score of "
             "every combination is infinite; likelihoods leave these rows out",
         )
-
-    def weights(self, distinct: Floats) -> Floats:
-        """Weights of the user's members; copies share theirs equally."""
-        return distinct[self.owner] / self.copies[self.owner]
-
-
-def _distinct(packed: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Positions of the distinct members in lexicographic order, and for each member its position there.
-
-    An order taken from the predictions themselves makes every search, and every draw of weights,
-    indifferent to the order of members.
-    """
-    members = packed.reshape(len(packed), -1)
-    owner = np.empty(len(members), dtype=np.int64)
-    # A few numbers tell most members apart.
-    head = members[:, :16]
-    order = np.lexsort(head.T[::-1])
-    sorted_head = head[order]
-    if (sorted_head[1:] != sorted_head[:-1]).any(axis=1).all():
-        owner[order] = np.arange(len(members))
-        return order, owner
-    order = np.array(sorted(range(len(members)), key=functools.cmp_to_key(_compare(members))))
-    firsts = [int(order[0])]
-    for member in order:
-        if not np.array_equal(members[member], members[firsts[-1]]):
-            firsts.append(int(member))
-        owner[member] = len(firsts) - 1
-    return np.array(firsts), owner
-
-
-def _compare(members: Floats) -> Callable[[int, int], int]:
-    def compare(a: int, b: int) -> int:
-        different = np.flatnonzero(members[a] != members[b])
-        if different.size == 0:
-            return 0
-        return -1 if members[a, different[0]] < members[b, different[0]] else 1
-
-    return compare
 
 
 def run_replicates(

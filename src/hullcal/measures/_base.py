@@ -115,7 +115,7 @@ class Measure:
             raise InvalidInputError(
                 f"measure `{self.name}` needs at least {self.min_samples} rows; got {n_samples}."
             )
-        n_bins = getattr(self, "n_bins", 2)
+        n_bins = max(2, getattr(self, "n_bins", 2))
         if n_samples < n_bins:
             warnings.warn(
                 f"{n_samples} rows are fewer than the {n_bins} that measure `{self.name}` needs to "

@@ -42,7 +42,7 @@ class CustomMeasure(Measure):
     ) -> float:
         """Call the user's function on a copy, and refuse what is not a number."""
         try:
-            value = float(self.function(np.ascontiguousarray(mixed.T), labels.copy()))
+            value = float(self.function(mixed.T.copy(order="C"), labels.copy()))
         except Exception as error:
             raise InvalidInputError(f"measure `{self.name}` raised {error!r}.") from error
         if math.isnan(value):

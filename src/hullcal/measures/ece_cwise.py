@@ -36,7 +36,7 @@ class ClasswiseECE(Measure):
     n_bins: int = 10
 
     def __post_init__(self) -> None:
-        check_integer(self.n_bins, "n_bins", 1)
+        object.__setattr__(self, "n_bins", check_integer(self.n_bins, "n_bins", 1))
 
     def parameters(self, average: NDArray[np.floating]) -> Floats:
         return edges(self.n_bins)

@@ -39,7 +39,7 @@ class HosmerLemeshow(Measure):
     n_bins: int = 10
 
     def __post_init__(self) -> None:
-        check_integer(self.n_bins, "n_bins", 1)
+        object.__setattr__(self, "n_bins", check_integer(self.n_bins, "n_bins", 1))
 
     def parameters(self, average: NDArray[np.floating]) -> Floats:
         return np.array([float(self.n_bins)])

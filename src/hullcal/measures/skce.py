@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +59,9 @@ class SKCE(Measure):
             raise InvalidInputError(
                 f'`estimator` must be "ul", "uq" or "b"; got {self.estimator!r}.'
             )
-        kernel_named(self.kernel, self.bandwidth)
+        kernel = kernel_named(self.kernel, self.bandwidth)
+        if isinstance(self.kernel, str):
+            object.__setattr__(self, "bandwidth", kernel.bandwidth)
 
     @classmethod
     def defaults(cls) -> tuple[Measure, ...]:
@@ -92,6 +94,14 @@ class SKCE(Measure):
 
     def parameters(self, average: NDArray[np.floating]) -> Floats:
         return np.array(kernel_named(self.kernel, self.bandwidth).parameters(average))
+
+    def settings(self) -> dict[str, Any]:
+        kernel = kernel_named(self.kernel, self.bandwidth)
+        return {
+            "estimator": self.estimator,
+            "bandwidth": kernel.bandwidth,
+            "kernel": kernel.name,
+        }
 
     def state_size(self, n_classes: int) -> int:
         return 1

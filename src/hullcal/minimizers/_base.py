@@ -51,7 +51,8 @@ class Minimizer:
 
     def __post_init__(self) -> None:
         if self.max_evaluations is not None:
-            check_integer(self.max_evaluations, "max_evaluations", 1)
+            budget = check_integer(self.max_evaluations, "max_evaluations", 1)
+            object.__setattr__(self, "max_evaluations", budget)
 
     @classmethod
     def defaults(cls) -> tuple[Minimizer, ...]:

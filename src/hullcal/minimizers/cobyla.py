@@ -26,6 +26,7 @@ class Cobyla(Minimizer):
     def search(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
         from scipy.optimize import LinearConstraint, minimize
 
+        assert self.max_evaluations is not None
         n_members = objective.n_members
         minima = Minima.empty(objective.n_cases, n_members)
         simplex = (
@@ -45,10 +46,11 @@ class Cobyla(Minimizer):
                 uniform(n_members),
                 method="COBYLA",
                 constraints=simplex,
-                options={"maxiter": self.max_evaluations},
+                # COBYLA needs one evaluation more than a simplex has corners to begin at all.
+                options={"maxiter": max(self.max_evaluations, n_members + 2)},
             )
             minima.weights[case] = normalise(found.x)
             minima.values[case] = objective.values(minima.weights[case : case + 1], cases)[0]
-            minima.n_evaluations[case] = found.nfev
+            minima.n_evaluations[case] = found.nfev + 1
             minima.converged[case] = bool(found.success)
         return minima

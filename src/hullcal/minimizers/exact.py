@@ -12,6 +12,8 @@ from hullcal._compiled.jit import F1, F2, F3, I2, INT, driver
 from hullcal._compiled.mixing import mix
 from hullcal.engines.local import Objective
 from hullcal.measures import Measure
+from hullcal.measures.ece_conf import ConfidenceECE
+from hullcal.measures.ece_cwise import ClasswiseECE
 from hullcal.minimizers._base import Minima, Minimizer
 
 
@@ -33,14 +35,14 @@ class Exact(Minimizer):
     def check(self, measure: Measure, n_members: int) -> None:
         if n_members > 2:
             raise self._refuse(f"a set of {n_members} members", 'use minimizer="pairwise"')
-        if measure.name not in ("ece_conf", "ece_cwise"):
+        if not isinstance(measure, ConfidenceECE | ClasswiseECE):
             raise self._refuse(
                 f"measure `{measure.name}`", 'use minimizer="pairwise", or an ECE measure'
             )
 
     def search(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
         minima = Minima.empty(objective.n_cases, 2)
-        crossings = objective.measure.name == "ece_conf"
+        crossings = isinstance(objective.measure, ConfidenceECE)
         breakpoints = _breakpoints(objective.members, objective.parameters[1:-1], crossings)
         points = np.empty(objective.n_cases)
         evaluations = np.empty(objective.n_cases)
@@ -73,7 +75,7 @@ def _breakpoints(
     """All s in [0, 1] where a probability meets a bin edge or, for confidence, two classes tie."""
     start, slope = members[0], members[1] - members[0]
     meets = [np.array([0.0, 1.0])]
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         for edge in inner_edges:
             meets.append(((edge - start) / slope).ravel())
         if crossings:

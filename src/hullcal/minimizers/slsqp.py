@@ -75,6 +75,7 @@ class Slsqp(Minimizer):
         )
         weights = normalise(found.x)
         value = objective.values(weights[np.newaxis], np.array([case]))[0]
+        minima.n_evaluations[case] += 1
         if value < minima.values[case]:
             minima.values[case] = value
             minima.weights[case] = weights

@@ -37,7 +37,7 @@ class Paper(Null):
             _lines_1_to_5(
                 objective.measure.value,
                 objective.members,
-                problem.copies,
+                problem.distinct.copies,
                 objective.parameters,
                 objective.offset,
                 *objective.sizes,
