@@ -48,7 +48,7 @@ class HosmerLemeshow(Measure):
         return n_classes * self.n_bins
 
     def scratch_size(self, n_classes: int, n_samples: int) -> int:
-        return 1 + n_samples * (n_classes + 1)
+        return n_classes * self.n_bins + 3 * n_samples + 1
 
 
 #: Element moves per row that insertion sort may spend before a full sort takes over.
@@ -56,49 +56,79 @@ _PATIENCE = 12
 
 
 @compiled
-def _sort(values, order, keys):  # type: ignore[no-untyped-def]
-    """Sort `values` into `keys` and keep the permutation in `order`, which seeds the next sort.
-
-    A pairwise move hardly changes the order, and insertion sort then costs little more than a pass.
-    """
-    n_samples = values.shape[0]
-    patience = _PATIENCE * n_samples
-    for i in range(n_samples):
-        row = order[i]
-        key = values[int(row)]
-        j = i
-        while j > 0 and keys[j - 1] > key:
-            keys[j] = keys[j - 1]
-            order[j] = order[j - 1]
-            j -= 1
-        keys[j] = key
-        order[j] = row
-        patience -= i - j
-        if patience < 0:
-            break
-    if patience < 0:
-        sorted_rows = np.argsort(values)
-        for i in range(n_samples):
-            order[i] = sorted_rows[i]
-            keys[i] = values[sorted_rows[i]]
+def _insertion_sort(keys, rows):  # type: ignore[no-untyped-def]
+    """Sort keys with their rows where they hardly need it; False if that would take too long."""
+    patience = _PATIENCE * keys.shape[0]
+    one = np.uint64(1)
+    for i in range(1, keys.shape[0]):
+        key = keys[i]
+        if keys[i - 1] > key:
+            row = rows[i]
+            j = np.uint64(i)
+            while j > 0 and keys[j - one] > key:
+                keys[j] = keys[j - one]
+                rows[j] = rows[j - one]
+                j -= one
+            keys[j] = key
+            rows[j] = row
+            patience -= i - np.int64(j)
+            if patience < 0:
+                return False
+    return True
 
 
 @compiled
-def _cells(keys, order, labels, row_weights, k, cells):  # type: ignore[no-untyped-def]
-    """The residuals (o - p) / sqrt(p) of one class from its sorted probabilities."""
-    n_samples, n_bins = keys.shape[0], cells.shape[0]
+def _sort(values, drawn, keys, rows, buckets, ends):  # type: ignore[no-untyped-def]
+    """Sort the values of the rows in `drawn` into `keys`, and the rows with them into `rows`.
+
+    Rows go to as many buckets as there are rows, without a comparison that a processor could
+    mispredict; what disorder is left in and between buckets is small.
+    """
+    n_rows = keys.shape[0]
+    lowest, highest = np.inf, 0.0
+    for i in range(n_rows):
+        keys[i] = values[drawn[i]]
+    for i in range(n_rows):
+        # The fourth root spreads the many probabilities near 0, and keeps the order.
+        keys[i] = math.sqrt(math.sqrt(abs(keys[i])))
+    for i in range(n_rows):
+        lowest, highest = min(lowest, keys[i]), max(highest, keys[i])
+    scale = (n_rows - 0.5) / (highest - lowest) if highest > lowest else 0.0
+    for i in range(n_rows):
+        buckets[i] = np.int32((keys[i] - lowest) * scale)
+    one = np.uint32(1)
+    ends[:] = 0
+    for i in range(n_rows):
+        ends[buckets[i] + one] += one
+    for b in range(1, n_rows):
+        ends[b] += ends[b - 1]
+    for i in range(n_rows):
+        place = ends[buckets[i]]
+        ends[buckets[i]] = place + one
+        keys[place] = values[drawn[i]]
+        rows[place] = drawn[i]
+    if not _insertion_sort(keys, rows):
+        order = np.argsort(keys)
+        keys[:] = keys[order]
+        rows[:] = rows[order]
+
+
+@compiled
+def _fill_bins(keys, rows, labels, row_weights, k, n_samples, observed, expected):  # type: ignore[no-untyped-def]
+    """Sums of labels and of probabilities in the bins of one class, from its sorted probabilities."""
+    n_rows, n_bins = keys.shape[0], observed.shape[0]
     j, filled, sum_p, sum_y = 0, 0.0, 0.0, 0.0
     size = float(n_samples // n_bins + int(n_samples % n_bins > 0))
     start = 0
-    while start < n_samples:
+    while start < n_rows:
         # A group of equal probabilities, copies of a row included.
         key = keys[start]
-        row = int(order[start])
+        row = rows[start]
         group = row_weights[row]
         events = group if labels[row] == k else 0.0
         start += 1
-        while start < n_samples and keys[start] == key:
-            row = int(order[start])
+        while start < n_rows and keys[start] == key:
+            row = rows[start]
             group += row_weights[row]
             events += row_weights[row] if labels[row] == k else 0.0
             start += 1
@@ -115,31 +145,49 @@ def _cells(keys, order, labels, row_weights, k, cells):  # type: ignore[no-untyp
             sum_y += events if share == group else share * events / group
             rest -= share
             if filled == size:
-                p, o = sum_p / size, sum_y / size
-                if p > 0.0:
-                    cells[j] = (o - p) / math.sqrt(p)
-                elif o > 0.0:
-                    cells[j] = np.inf
+                observed[j], expected[j] = sum_y / size, sum_p / size
                 j += 1
                 filled, sum_p, sum_y = 0.0, 0.0, 0.0
                 size = float(n_samples // n_bins + int(j < n_samples % n_bins))
 
 
 @compiled
+def _residuals(state, expected):  # type: ignore[no-untyped-def]
+    """From o to (o - p) / sqrt(p), in place."""
+    for cell in range(state.shape[0]):
+        o, p = state[cell], expected[cell]
+        if p > 0.0:
+            state[cell] = (o - p) / math.sqrt(p)
+        elif o > 0.0:
+            state[cell] = np.inf
+
+
+@compiled
 def _value(mixed, labels, row_weights, parameters, offset, state, scratch):  # type: ignore[no-untyped-def]
     n_classes, n_samples = mixed.shape
     n_bins = int(parameters[0])
-    if scratch[0] == 0.0:
-        scratch[0] = 1.0
-        for k in range(n_classes):
-            for n in range(n_samples):
-                scratch[1 + k * n_samples + n] = n
-    keys = scratch[1 + n_classes * n_samples :]
+    expected = scratch[: n_classes * n_bins]
+    room = scratch[n_classes * n_bins :]
+    # Unsigned, since a row is never counted from the end. Rows that a bootstrap left out are not sorted.
+    whole = room[n_samples:].view(np.uint32)
+    drawn = whole[:n_samples]
+    n_rows = 0
+    for n in range(n_samples):
+        drawn[n_rows] = n
+        n_rows += int(row_weights[n] > 0.0)
+    drawn, keys = drawn[:n_rows], room[:n_rows]
+    rows = whole[n_samples : n_samples + n_rows]
+    buckets = whole[2 * n_samples : 2 * n_samples + n_rows]
+    ends = whole[3 * n_samples : 3 * n_samples + n_rows + 1]
     state[:] = 0.0
+    expected[:] = 0.0
     for k in range(n_classes):
-        order = scratch[1 + k * n_samples : 1 + (k + 1) * n_samples]
-        _sort(mixed[k], order, keys)
-        _cells(keys, order, labels, row_weights, k, state[k * n_bins : (k + 1) * n_bins])
+        _sort(mixed[k], drawn, keys, rows, buckets, ends)
+        bins = slice(k * n_bins, (k + 1) * n_bins)
+        _fill_bins(
+            keys, rows, labels, row_weights, k, n_samples, state[bins], expected[bins]
+        )  # fmt: skip
+    _residuals(state, expected)
     total = 0.0
     for cell in range(state.shape[0]):
         # Infinite equals infinite: a cell that is infinite in the data too is recentred to zero.
