@@ -9,7 +9,7 @@ import numba
 import numpy
 import scipy
 
-from benchmarks.tables import Target
+from benchmarks.tables import Target, print_targets
 
 SECTIONS = ("speed", "search", "budget", "growth", "limits", "startup")
 
@@ -36,10 +36,10 @@ def main() -> None:
         start = time.perf_counter()
         targets += section.run(full=True) if name == "budget" and arguments.full else section.run()
         print(f"({name}: {time.perf_counter() - start:.0f} s)", flush=True)
-    missed = [target for target in targets if not target.reached]
-    print(f"\n{len(targets) - len(missed)} of {len(targets)} targets reached")
-    for target in missed:
-        print(target)
+    if targets:
+        missed = [target for target in targets if not target.reached]
+        print(f"\n{len(targets) - len(missed)} of {len(targets)} targets reached")
+        print_targets(missed)
 
 
 if __name__ == "__main__":

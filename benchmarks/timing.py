@@ -17,13 +17,13 @@ def seconds(call: Callable[[], Any]) -> float:
     return time.process_time() - start
 
 
-def best_seconds(call: Callable[[], Any], *, at_least: float = 0.5, most: int = 1000) -> float:
-    """Shortest of the calls that fit in `at_least` seconds, three or more unless `most` is fewer.
+def best_seconds(call: Callable[[], Any], *, at_least: float = 0.5, fewest: int = 3) -> float:
+    """Shortest of as many calls as fill `at_least` seconds, `fewest` or more.
 
     Whatever else a machine does can only lengthen a call, so the shortest says most about the call.
     The caller has made one call before, so that nothing is compiled here.
     """
     times: list[float] = []
-    while len(times) < most and (len(times) < 3 or sum(times) < at_least):
+    while len(times) < fewest or sum(times) < at_least:
         times.append(seconds(call))
     return min(times)

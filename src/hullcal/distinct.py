@@ -63,7 +63,7 @@ class Distinct:
 
     def merge(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Weights of the distinct members from those of the user's."""
-        return np.bincount(self.owner, weights)
+        return np.bincount(self.owner, weights).astype(np.float64, copy=False)
 
     def share(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Weights of the user's members from those of the distinct ones; copies share equally."""

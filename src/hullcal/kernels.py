@@ -80,7 +80,7 @@ class GaussianTV(Kernel):
 def kernel_named(kernel: str | Kernel, bandwidth: float | Literal["median"]) -> Kernel:
     """The kernel of a name, or the kernel itself."""
     forms = {form.name: form for form in (ExponentialTV, GaussianTV)}
-    if isinstance(kernel, tuple(forms.values())):
+    if isinstance(kernel, ExponentialTV | GaussianTV):
         return kernel
     if not isinstance(kernel, str) or kernel not in forms:
         raise InvalidInputError(

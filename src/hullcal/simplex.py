@@ -24,14 +24,14 @@ def project(point: ArrayLike) -> NDArray[np.float64]:
     >>> project([0.5, 0.7])
     array([0.4, 0.6])
     """
-    point = np.asarray(point, dtype=np.float64)
+    given = np.asarray(point, dtype=np.float64)
     # A common shift changes nothing, and this one keeps far points from losing the unit in rounding.
-    point = point - point.max()
-    descending = np.sort(point)[::-1]
+    shifted = given - given.max()
+    descending = np.sort(shifted)[::-1]
     excess = np.cumsum(descending) - 1.0
-    ranks = np.arange(1, point.size + 1)
+    ranks = np.arange(1, shifted.size + 1)
     support = np.flatnonzero(descending - excess / ranks > 0.0)[-1]
-    return normalise(point - excess[support] / ranks[support])
+    return normalise(shifted - excess[support] / ranks[support])
 
 
 def normalise(point: ArrayLike) -> NDArray[np.float64]:

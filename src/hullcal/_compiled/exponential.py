@@ -1,4 +1,4 @@
-"""exp of many non-positive numbers at once: `math.exp` is a call, and a loop of calls cannot vectorise."""
+"""exp of many non-positive numbers at once; a loop of calls of `math.exp` cannot vectorise."""
 
 from __future__ import annotations
 
