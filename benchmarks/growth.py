@@ -54,7 +54,9 @@ def call(n):
     forget_peak()
     before = peak()
     hc.minimize(probs, labels, measure="skce_uq", minimizer=search, rng=0)
-    return peak() - before, tracemalloc.get_traced_memory()[1]
+    found = peak() - before, tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return found
 
 call(50)
 print(*call(ROWS))

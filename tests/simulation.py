@@ -54,9 +54,7 @@ def _s3(n: int, m: int, k: int, u: float, strength: float) -> Scenario:
 
 
 def _calibrated(n: int) -> Scenario:
-    return Scenario(
-        lambda rng: oracles.calibrated_not_truth(rng, n), calibrated=True, truth=False
-    )
+    return Scenario(lambda rng: oracles.calibrated_not_truth(rng, n), calibrated=True, truth=False)
 
 
 #: N = 100, M = K = 10 unless a name says otherwise. "small" is N = 40, M = K = 3, for the measures
@@ -138,7 +136,9 @@ def cells(
 
 def main() -> None:
     """Print the rate and its standard error for every cell."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--sets", type=int, default=400, help="sets a cell")
     parser.add_argument("--resamples", type=int, default=N_RESAMPLES)
     parser.add_argument("--scenario", nargs="+", default=list(SCENARIOS), choices=list(SCENARIOS))

@@ -127,7 +127,7 @@ def test_company_does_not_change_the_bin_of_a_probability():
         together = np.stack([smooth, on_edges], axis=1).ravel()
         assert binned(together, n_bins)[::2] == alone
         assert binned(together, n_bins)[1::2] == [
-            min(int(round(e * n_bins)), n_bins - 1) for e in on_edges
+            min(round(e * n_bins), n_bins - 1) for e in on_edges
         ]
 
 

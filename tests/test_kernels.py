@@ -1,6 +1,7 @@
 """The kernels of SKCE by hand, against the oracle and against scikit-learn."""
 
 import dataclasses
+import itertools
 import math
 
 import numpy as np
@@ -18,6 +19,7 @@ from hullcal.kernels import (
     GaussianTV,
     Kernel,
     kernel_factor,
+    kernel_factors,
     kernel_named,
     median_total_variation,
 )
@@ -49,7 +51,7 @@ def test_kernels_against_the_oracle(form, bandwidth):
     kernel = FORMS[form](bandwidth=bandwidth)
     for k in (2, 3, 7):
         rows = vectors(k, k=k)
-        for p, q in zip(rows, rows[1:], strict=False):
+        for p, q in itertools.pairwise(rows):
             expected = oracles.kernel_value(p, q, bandwidth, form)
             assert kernel(p, q) == pytest.approx(expected, rel=1e-13)
 
@@ -95,6 +97,22 @@ def test_the_compiled_factor_is_the_kernel():
         assert kernel_factor(tv, 1.0, 0.7) == pytest.approx(math.exp(-tv * tv / 0.7), rel=1e-15)
 
 
+@pytest.mark.parametrize("form", [0.0, 1.0])
+@pytest.mark.parametrize("bandwidth", [1e-300, 1e-3, 1 / 700, 0.05, 1.0, 2.0, 1e3])
+def test_many_factors_at_once_are_the_factors_one_by_one(form, bandwidth):
+    rng = np.random.default_rng(0)
+    distances = np.concatenate(
+        [[0.0, 1.0, 0.5, 1e-300, 5e-324], rng.random(500), rng.random(50) ** 9]
+    )
+    for size in (1, 2, 3, 17, len(distances)):
+        factors = distances[:size].copy()
+        kernel_factors(factors, form, bandwidth, np.full(size, np.nan))
+        expected = [kernel_factor(tv, form, bandwidth) for tv in distances[:size]]
+        np.testing.assert_allclose(factors, expected, rtol=1e-15, atol=1e-307)
+        assert factors[0] == 1.0
+        assert np.all((factors >= 0.0) & (factors <= 1.0))
+
+
 # Settings
 
 
@@ -127,7 +145,7 @@ def test_a_kernel_has_a_name(form):
 
 @pytest.mark.parametrize("kernel", ["rbf", "", None, 1.0, ["exponential"]])
 def test_a_kernel_that_is_none_is_refused_with_those_there_are(kernel):
-    with pytest.raises(InvalidInputError, match="`kernel` must be one of.*exponential.*gaussian"):
+    with pytest.raises(InvalidInputError, match=r"`kernel` must be one of.*exponential.*gaussian"):
         kernel_named(kernel, 1.0)
 
 

@@ -304,6 +304,21 @@ def test_fewer_rows_than_bins_are_warned_of_and_measured(name):
     measure(*data(n=10))  # as many rows as bins: nothing to say
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda probs, labels: hc.ConfidenceECE()(probs, labels),
+        lambda probs, labels: hc.minimize(probs, labels, minimizer="random"),
+        lambda probs, labels: hc.calibration_test(probs, labels, n_resamples=19),
+    ],
+)
+def test_a_warning_points_at_the_line_of_the_user(call):
+    with pytest.warns(HullcalWarning, match="9 rows") as caught:
+        call(*data(n=9))
+    assert [warning.filename for warning in caught] == [__file__]
+    assert [warning.lineno for warning in caught] == [call.__code__.co_firstlineno]
+
+
 @pytest.mark.parametrize("measure", [hc.ConfidenceECE, hc.ClasswiseECE, hc.HosmerLemeshow])
 @pytest.mark.parametrize("n_bins", [1, 10])
 def test_a_single_row_is_warned_of_whatever_the_number_of_bins(measure, n_bins):
@@ -448,7 +463,7 @@ def test_a_callable_that_writes_on_what_it_gets_changes_nothing(n):
 
 def test_a_callable_has_no_residual_and_the_null_that_needs_one_says_so():
     probs, labels = data()
-    with pytest.raises(InvalidInputError, match="null `recentered`.*measure `brier`.*refit"):
+    with pytest.raises(InvalidInputError, match=r"null `recentered`.*measure `brier`.*refit"):
         hc.calibration_test(probs, labels, measure=brier, null="recentered")
     for null in ("refit", "maximized", "paper"):
         search = hc.minimizers.Pairwise(max_evaluations=5)

@@ -231,6 +231,20 @@ def test_a_copy_of_a_member_changes_nothing(search, measure):
     np.testing.assert_array_equal(copied.weights[[0, 3, 5]], np.full(3, found.weights[2] / 3))
 
 
+@pytest.mark.parametrize("search", ["pairwise", "random", "cobyla"])
+def test_a_copy_changes_nothing_where_the_first_predictions_are_alike(search):
+    # Of six classes the members disagree about two in the first row: the order they are put in
+    # must not hang on how many predictions had to be looked at.
+    for seed in range(3):
+        probs, labels = smooth_set(seed, k=6)
+        probs[0, :, :4] = 0.0
+        probs[0] /= probs[0].sum(axis=1, keepdims=True)
+        found = find(probs, labels, search, "ece_conf")
+        copied = find(probs[:, [0, 1, 2, 3, 3]], labels, search, "ece_conf")
+        assert copied.value == found.value
+        np.testing.assert_array_equal(copied.weights[:3], found.weights[:3])
+
+
 @every_combination
 def test_one_member_needs_no_search(search, measure):
     probs, labels = smooth_set(4, m=1)
@@ -319,6 +333,16 @@ def test_the_value_on_an_edge_is_that_of_the_combination_that_is_returned():
         assert found.value == pytest.approx(measured("ece_conf", mixed, [0, 0]), abs=1e-10)
 
 
+@pytest.mark.parametrize("n_copies", range(1, 13))
+def test_the_value_on_an_edge_is_kept_when_copies_share_a_weight(n_copies):
+    # A ninth of a weight, nine times, need not add up to the weight again.
+    probs = np.array([[[0.25, 0.75], [0.75, 0.25]], [[0.55, 0.45], [0.55, 0.45]]])
+    probs = probs[:, [0] * n_copies + [1]]
+    found = find(probs, [0, 0], "random", "ece_conf", budget=1)
+    mixed = hc.ClassifierSet(probs).mix(found.weights)
+    assert found.value == pytest.approx(measured("ece_conf", mixed, [0, 0]), abs=1e-10)
+
+
 # What a search cannot take
 
 
@@ -354,7 +378,7 @@ def test_a_callable_is_refused_by_searches_that_must_know_the_measure(search):
 def test_a_callable_is_refused_by_exact_even_under_the_name_of_a_measure():
     # Its breakpoints cannot be known: the answer would be neither exact nor converged.
     probs, labels = smooth_set(0, m=2)
-    with pytest.raises(InvalidInputError, match="`exact`.*`ece_conf`"):
+    with pytest.raises(InvalidInputError, match=r"`exact`.*`ece_conf`"):
         hc.minimize(probs, labels, measure=oracles.ece_conf, minimizer="exact")
 
 

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import hullcal as hc
 import oracles
-from hullcal import ClassifierSet, measures
+from hullcal import ClassifierSet, calibration_test, measures
 from hullcal._compiled import mixing, streams
 from hullcal.engines.local import Problem
 
@@ -55,22 +56,24 @@ def weights(draw, seed, n_draws, n_members):
 
 
 def counts(seed, n_draws, n_samples, rows_per_unit=1):
-    key = streams.key_of(seed)
     out = np.empty((n_draws, n_samples))
-    for d in range(n_draws):
-        mixing.draw_counts(key, d, rows_per_unit, out[d])
+    mixing.draw_counts(streams.key_of(seed), 0, rows_per_unit, out)
     return out
 
 
 def labels_of(probs, seed, n_draws):
-    """(n_draws, n_samples) labels from the rows of `probs`, (n_samples, n_classes)."""
-    mixed = np.ascontiguousarray(np.asarray(probs, dtype=float).T)
-    cumulative, levels = np.empty_like(mixed), np.empty(mixed.shape[1])
-    mixing.cumulate(mixed, cumulative)
-    out = np.empty((n_draws, mixed.shape[1]), dtype=np.int32)
-    for d in range(n_draws):
-        mixing.draw_labels(cumulative, streams.key_of(seed), d, levels, out[d])
-    return out
+    """(n_draws, n_samples) labels drawn from the rows of `probs`, as a measure gets to see them."""
+    drawn = []
+
+    def spy(_, labels):
+        drawn.append(labels)
+        return 0.0
+
+    probs = np.asarray(probs, dtype=float)
+    calibration_test(
+        probs, probs.argmax(axis=1), measure=spy, null="refit", n_resamples=n_draws, rng=seed
+    )
+    return np.array(drawn[1:])  # the first are the data
 
 
 # Philox ----------------------------------------------------------------------------------------
@@ -270,7 +273,9 @@ def test_bootstrap_samples_of_different_replicates_and_seeds_differ():
 
 def test_labels_have_the_frequencies_of_their_rows():
     rng = np.random.default_rng(8)
-    probs = np.vstack([rng.dirichlet(np.ones(4), size=6), np.full(4, 0.25), [0.97, 0.01, 0.01, 0.01]])
+    probs = np.vstack(
+        [rng.dirichlet(np.ones(4), size=6), np.full(4, 0.25), [0.97, 0.01, 0.01, 0.01]]
+    )
     drawn = labels_of(probs, 21, 8000)
     for n, row in enumerate(probs):
         observed = np.bincount(drawn[:, n], minlength=4)
@@ -414,3 +419,20 @@ def test_em_survives_probabilities_at_the_edge_of_the_floating_point_range(small
     found, _ = maximum_likelihood(probs, [1, 0, 1, 0, 1, 1])
     assert np.isfinite(found).all()
     assert found.sum() == pytest.approx(1)
+
+
+def test_em_survives_probabilities_too_small_to_invert():
+    # 1 / 5e-324 is infinite, and infinity times a probability of 0 would be NaN.
+    probs = np.array(
+        [[[5e-324, 1.0], [0.0, 1.0], [1e-310, 1.0]], [[0.5, 0.5]] * 3, [[0.2, 0.8]] * 3]
+    )
+    probs[1:, 1] = [[0.6, 0.4], [0.3, 0.7]]
+    found, left_out = maximum_likelihood(probs, [0, 1, 0])
+    assert left_out == 0
+    assert found.sum() == pytest.approx(1.0)
+    assert (found >= 0.0).all()
+    for null in ("paper", "recentered", "refit", "maximized"):
+        result = hc.calibration_test(
+            probs, [0, 1, 0], null=null, measure=hc.ConfidenceECE(n_bins=2), n_resamples=19, rng=0
+        )
+        assert np.isfinite(result.null_distribution).all()

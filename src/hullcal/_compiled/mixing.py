@@ -114,11 +114,17 @@ def maximum_likelihood(members, labels, row_weights, max_iterations, tolerance, 
     n_members, _, n_samples = members.shape
     by_member = np.empty((n_members, n_samples))
     by_row = np.empty((n_samples, n_members))
+    likelihood = np.zeros(n_samples)
     for m in range(n_members):
         for n in range(n_samples):
             by_member[m, n] = members[m, labels[n], n]
+            likelihood[n] = max(likelihood[n], by_member[m, n])
+    # The scale of a row cancels; scaled to 1, no row's likelihood can underflow.
+    for n in range(n_samples):
+        scale = likelihood[n] if likelihood[n] > 0.0 else 1.0
+        for m in range(n_members):
+            by_member[m, n] /= scale
             by_row[n, m] = by_member[m, n]
-    likelihood = np.empty(n_samples)
     gains = np.empty(n_members)
     out[:] = 1.0 / n_members
     total = 0.0

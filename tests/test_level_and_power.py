@@ -1,0 +1,94 @@
+"""Does every null keep its level under its own hypothesis, and which one sees more?
+
+The bound on a level is the 99 % quantile of the binomial distribution at alpha; `refit` in S1 is held
+to it from both sides. Seeds are fixed, so a test either always passes or always fails. The table behind
+these tests is printed by `python tests/simulation.py`.
+"""
+
+from __future__ import annotations
+
+import pytest
+from scipy.stats import binom
+
+from simulation import ALPHA, MEASURES, NULLS, SCENARIOS, Cell, cells, rejections
+
+N_SETS = 100
+
+
+def bounds(n_sets: int, n_cells: int = 1) -> tuple[int, int]:
+    """Fewest and most rejections that an exact test has in 99 % of families of `n_cells`."""
+    tail = 0.01 / n_cells
+    return int(binom.ppf(tail, n_sets, ALPHA)), int(binom.ppf(1 - tail, n_sets, ALPHA))
+
+
+LEVEL = [
+    *(
+        Cell(scenario, measure, null)
+        for scenario in ("S1 u=1", "S1 vertex u=1", "S1 u=.1")
+        for measure in ("ece_conf", "ece_cwise", "skce_ul")
+        for null in ("paper", "recentered", "refit")
+    ),
+    *(Cell("calibrated N=300", measure, "recentered") for measure in ("ece_conf", "ece_cwise")),
+    *(Cell("calibrated N=150", "ece_conf", null) for null in ("paper", "maximized")),
+    *(Cell("S1 u=1", measure, "maximized") for measure in ("ece_conf", "skce_ul")),
+    *(
+        Cell("small S1 u=1", measure, null)
+        for measure in ("hl_cwise", "skce_uq", "skce_b")
+        for null in ("paper", "recentered", "refit")
+    ),
+]
+
+
+@pytest.mark.parametrize("cell", LEVEL, ids=str)
+def test_a_true_hypothesis_is_rejected_no_more_often_than_alpha(cell):
+    assert cell.hypothesis_holds
+    fewest, most = bounds(N_SETS)
+    count = rejections(cell, N_SETS)
+    assert count <= most
+    if cell.null == "refit":
+        assert count >= fewest
+
+
+@pytest.mark.parametrize("size", ["calibrated N=150", "calibrated N=300"])
+def test_refit_rejects_a_calibrated_set_without_the_truth(size):
+    # A control: if `refit` kept its level here, the two hypotheses would not have been told apart.
+    cell = Cell(size, "ece_conf", "refit")
+    assert not cell.hypothesis_holds
+    _, most = bounds(N_SETS)
+    assert rejections(cell, N_SETS) > most
+
+
+@pytest.mark.parametrize("scenario", [name for name in SCENARIOS if name.startswith("S3")])
+def test_recentered_sees_more_than_paper_and_refit_more_than_both(scenario):
+    paper, recentered, refit = (
+        rejections(Cell(scenario, "ece_conf", null), N_SETS)
+        for null in ("paper", "recentered", "refit")
+    )
+    assert paper < recentered
+    assert recentered <= refit
+
+
+GRID = list(cells(list(SCENARIOS), MEASURES, NULLS))
+GRID_SETS = 400
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("cell", [cell for cell in GRID if cell.hypothesis_holds], ids=str)
+def test_level_over_the_full_grid(cell):
+    fewest, most = bounds(GRID_SETS, sum(cell.hypothesis_holds for cell in GRID))
+    count = rejections(cell, GRID_SETS)
+    assert count <= most
+    if cell.null == "refit":
+        assert count >= fewest
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("measure", ["ece_conf", "ece_cwise", "hl_cwise", "skce_ul"])
+@pytest.mark.parametrize("scenario", [name for name in SCENARIOS if name.startswith("S3")])
+def test_refit_sees_at_least_as_much_as_recentered_over_the_full_grid(scenario, measure):
+    recentered, refit = (
+        rejections(Cell(scenario, measure, null), GRID_SETS) for null in ("recentered", "refit")
+    )
+    # Both counts are noisy; three standard errors of their difference are allowed.
+    noise = 3 * (2 * GRID_SETS * 0.25) ** 0.5
+    assert refit >= recentered - noise
