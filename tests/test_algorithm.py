@@ -20,8 +20,11 @@ from hullcal.minimizers import Pairwise
 MEASURES = hc.measures.available()
 NULLS = hc.nulls.available()
 EVERY = [(null, measure) for null in NULLS for measure in MEASURES]
+#: Coverage is measured on uncompiled loops, a hundred times slower: searches are then short.
+UNCOMPILED = os.environ.get("NUMBA_DISABLE_JIT") == "1"
+SEARCH = Pairwise(max_evaluations=20 if UNCOMPILED else 300)
 #: 2/20 is 0.1: the smallest runs that can reject, and not only by the largest rank.
-judge = partial(hc.calibration_test, n_resamples=19, alpha=0.1, rng=0)
+judge = partial(hc.calibration_test, minimizer=SEARCH, n_resamples=19, alpha=0.1, rng=0)
 
 
 def random_set(seed=0, n=30, m=3, k=3):

@@ -68,6 +68,16 @@ def test_imports_point_one_way(path):
             assert ORDER.index(other) <= ORDER.index(room), f"{room} imports {name}"
 
 
+def test_only_the_command_line_stands_above_the_algorithm():
+    lazily = {"__init__", "__main__"}
+    for path in FILES:
+        for name in imported_names(path):
+            if name.startswith("hullcal.algorithm"):
+                assert room_of(path) in lazily | {"cli"}, f"{path.name} imports {name}"
+            if name.startswith("hullcal.cli"):
+                assert room_of(path) in lazily, f"{path.name} imports {name}"
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_only_the_compiled_room_names_numba(path):
     if room_of(path) != "_compiled":
@@ -95,10 +105,39 @@ def test_importing_hullcal_loads_no_heavy_package():
     assert roots.isdisjoint({"numba", "scipy", "matplotlib", "sklearn", "torch", "rich", "click"})
 
 
-PUBLIC = """
-calibration_test minimize adjust split from_binary ClassifierSet ConfidenceECE ClasswiseECE
-HosmerLemeshow SKCE InvalidInputError measures minimizers nulls
-""".split()
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["measures"]], ids=" ".join)
+def test_the_program_answers_as_a_module_and_as_a_command(arguments):
+    command = Path(sys.executable).with_name("hullcal")
+    programs = [[sys.executable, "-m", "hullcal"]]
+    if command.exists():
+        programs.append([str(command)])
+    answers = [
+        subprocess.run(
+            [*program, *arguments], capture_output=True, text=True, check=True, timeout=120
+        )
+        for program in programs
+    ]
+    for answer in answers:
+        assert answer.stderr == ""
+        assert answer.stdout == answers[0].stdout
+    said = answers[0].stdout
+    assert {
+        "--help": "convex hull",
+        "--version": hullcal.__version__,
+        "measures": "ece_conf, ece_cwise, hl_cwise",
+    }[arguments[0]] in said
+
+
+def test_help_and_version_load_no_heavy_package():
+    loaded = in_a_fresh_process(
+        "import sys, hullcal.cli as cli\n"
+        "try: cli.main(['--version'])\n"
+        "except SystemExit: print(*sys.modules)"
+    )
+    assert {name.split(".")[0] for name in loaded}.isdisjoint({"numba", "scipy", "sklearn"})
+
+
+PUBLIC = ["calibration_test", "minimize", "adjust", "split", "from_binary", "ClassifierSet", "ConfidenceECE", "ClasswiseECE", "HosmerLemeshow", "SKCE", "InvalidInputError", "measures", "minimizers", "nulls"]
 
 
 @pytest.mark.parametrize("name", PUBLIC)

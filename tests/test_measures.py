@@ -153,7 +153,8 @@ def test_the_median_bandwidth_of_a_set_is_that_of_its_average_member():
     parameters = measure.parameters(hc.ClassifierSet(members).mean())
     assert parameters[1] == pytest.approx(oracles.median_bandwidth(average))
     labels = rng.integers(3, size=15)
-    result = hc.minimize(members, labels, measure=measure, rng=0)
+    search = hc.minimizers.Pairwise(max_evaluations=50)
+    result = hc.minimize(members, labels, measure=measure, minimizer=search, rng=0)
     mixed = oracles.mixture(members, result.weights)
     same(result.value, oracles.skce_uq(mixed, labels, oracles.median_bandwidth(average)))
 

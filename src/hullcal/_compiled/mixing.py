@@ -53,6 +53,13 @@ def shift(mixed, members, gaining, losing, step, out):  # type: ignore[no-untype
 
 
 @compiled
+def copy(source, target):  # type: ignore[no-untyped-def]
+    """target = source; a loop compiles in a tenth of the time that a slice assignment takes."""
+    for i in range(source.shape[0]):
+        target[i] = source[i]
+
+
+@compiled
 def cumulate(mixed, out):  # type: ignore[no-untyped-def]
     """Running sums over the classes."""
     n_classes, n_samples = mixed.shape

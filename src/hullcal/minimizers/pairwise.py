@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._compiled.jit import B1, F1, F2, F3, I2, INT, L1, U1, compiled, driver
-from hullcal._compiled.mixing import mix, shift
+from hullcal._compiled.mixing import copy, mix, shift
 from hullcal._compiled.streams import SEARCH, sparse_weights, uniform
 from hullcal.engines.local import Objective
 from hullcal.minimizers._base import Minima, Minimizer
@@ -101,7 +101,7 @@ def _begin(walk, place, weights, best, starts, key):  # type: ignore[no-untyped-
     if run < 2:
         # The better of the two starts first; place[_OTHER] says which of them that is.
         first = int(place[_OTHER])
-        weights[:] = starts[first if run == 0 else 1 - first]
+        copy(starts[first if run == 0 else 1 - first], weights)
         place[_STEP] = _FIRST_STEP
     else:
         choice = int(uniform(key, SEARCH, run, weights.shape[0], 0) * _PERTURBATIONS.shape[0])
@@ -127,8 +127,8 @@ def _start(walk, place, weights, best, starts):  # type: ignore[no-untyped-def]
         stride += 1
     walk[_STRIDE] = stride
     walk[_ACTION] = _COMPARE
-    weights[:] = starts[0]
-    best[:] = starts[0]
+    copy(starts[0], weights)
+    copy(starts[0], best)
 
 
 @compiled
@@ -149,14 +149,14 @@ def _tell(value, walk, place, weights, best, starts, key, max_evaluations):  # t
         ended = action == _END and place[_STEP] <= _LAST_STEP
         if value < place[_BEST] or (ended and value == place[_BEST]):
             place[_BEST] = value
-            best[:] = weights
+            copy(weights, best)
             walk[_CONVERGED] = int(ended)
     left = max_evaluations - walk[_EVALUATIONS]
     if left <= 0:
         walk[_ACTION] = _DONE
     elif action == _COMPARE and walk[_EVALUATIONS] == 1:
         place[_VALUE] = value
-        weights[:] = starts[1]
+        copy(starts[1], weights)
     elif action == _COMPARE:
         place[_OTHER] = 1.0 if value < place[_VALUE] else 0.0
         _begin(walk, place, weights, best, starts, key)
@@ -171,7 +171,11 @@ def _tell(value, walk, place, weights, best, starts, key, max_evaluations):  # t
             _ask(walk, place, weights)
     if walk[_ACTION] == _END:
         # Transfers leave rounding behind; the point to be evaluated afresh is on the simplex.
-        weights /= weights.sum()
+        total = 0.0
+        for m in range(weights.shape[0]):
+            total += weights[m]
+        for m in range(weights.shape[0]):
+            weights[m] /= total
     return taken
 
 
@@ -203,7 +207,7 @@ def _search(  # type: ignore[no-untyped-def]
             taken = _tell(g, walk, place, weights, best, begin, key, max_evaluations)
             if taken or fresh:
                 # Few moves are taken: a copy costs less than swapping two arrays' names in this loop.
-                current[:] = flat_trial
+                copy(flat_trial, current)
         best_values[case] = place[_BEST]
         evaluations[case] = walk[_EVALUATIONS]
         converged[case] = walk[_CONVERGED] != 0
