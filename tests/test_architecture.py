@@ -137,7 +137,22 @@ def test_help_and_version_load_no_heavy_package():
     assert {name.split(".")[0] for name in loaded}.isdisjoint({"numba", "scipy", "sklearn"})
 
 
-PUBLIC = ["calibration_test", "minimize", "adjust", "split", "from_binary", "ClassifierSet", "ConfidenceECE", "ClasswiseECE", "HosmerLemeshow", "SKCE", "InvalidInputError", "measures", "minimizers", "nulls"]
+PUBLIC = [
+    "calibration_test",
+    "minimize",
+    "adjust",
+    "split",
+    "from_binary",
+    "ClassifierSet",
+    "ConfidenceECE",
+    "ClasswiseECE",
+    "HosmerLemeshow",
+    "SKCE",
+    "InvalidInputError",
+    "measures",
+    "minimizers",
+    "nulls",
+]
 
 
 @pytest.mark.parametrize("name", PUBLIC)
