@@ -53,8 +53,15 @@ def shift(mixed, members, gaining, losing, step, out):  # type: ignore[no-untype
 
 
 @compiled
+def fill(target, value):  # type: ignore[no-untyped-def]
+    """Every entry = value; a loop compiles in a fraction of the time a slice assignment takes."""
+    for i in range(target.shape[0]):
+        target[i] = value
+
+
+@compiled
 def copy(source, target):  # type: ignore[no-untyped-def]
-    """target = source; a loop compiles in a tenth of the time that a slice assignment takes."""
+    """target = source, entry by entry."""
     for i in range(source.shape[0]):
         target[i] = source[i]
 
@@ -133,11 +140,11 @@ def maximum_likelihood(members, labels, row_weights, max_iterations, tolerance, 
             by_member[m, n] /= scale
             by_row[n, m] = by_member[m, n]
     gains = np.empty(n_members)
-    out[:] = 1.0 / n_members
+    fill(out, 1.0 / n_members)
     total = 0.0
     previous = -np.inf
     for _ in range(max_iterations):
-        likelihood[:] = 0.0
+        fill(likelihood, 0.0)
         for m in range(n_members):
             weight = out[m]
             for n in range(n_samples):
@@ -154,7 +161,7 @@ def maximum_likelihood(members, labels, row_weights, max_iterations, tolerance, 
             previous = score
         for n in range(n_samples):
             likelihood[n] = row_weights[n] / likelihood[n] if likelihood[n] > 0.0 else 0.0
-        gains[:] = 0.0
+        fill(gains, 0.0)
         for n in range(n_samples):
             ratio = likelihood[n]
             for m in range(n_members):
@@ -174,7 +181,7 @@ def start_weights(members, labels, row_weights, iterations, starts):  # type: ig
     """Where a search begins, for each case: the mean and a few EM steps towards maximum likelihood."""
     n_members = members.shape[0]
     for case in range(labels.shape[0]):
-        starts[case, 0, :] = 1.0 / n_members
+        fill(starts[case, 0], 1.0 / n_members)
         maximum_likelihood(
             members, labels[case], row_weights[case], iterations, -1.0, starts[case, 1]
         )

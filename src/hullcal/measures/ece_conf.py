@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._compiled.jit import compiled
+from hullcal._compiled.mixing import fill
 from hullcal._compiled.sums import absolute_distance
 from hullcal._validation import check_integer
 from hullcal.binning import bin_indices, edges
@@ -96,7 +97,7 @@ def _accumulate(mixed, labels, row_weights, edges, state, scratch):  # type: ign
     for n in range(n_samples):
         hit = 1.0 if gap[n] == labels[n] else 0.0
         gap[n] = row_weights[n] * (hit - confidence[n])
-    sums[:] = 0.0
+    fill(sums, 0.0)
     whole = n_samples - n_samples % _STRANDS
     for n in range(0, whole, _STRANDS):
         for s in range(_STRANDS):
@@ -117,7 +118,7 @@ def _finish(state, offset, edges, n_samples):  # type: ignore[no-untyped-def]
 
 @compiled
 def _value(mixed, labels, row_weights, edges, offset, state, scratch):  # type: ignore[no-untyped-def]
-    state[:] = 0.0
+    fill(state, 0.0)
     _accumulate(mixed, labels, row_weights, edges, state, scratch)
     return _finish(state, offset, edges, mixed.shape[1])
 

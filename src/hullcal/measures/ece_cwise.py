@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._compiled.jit import compiled
+from hullcal._compiled.mixing import fill
 from hullcal._compiled.sums import absolute_distance
 from hullcal._validation import check_integer
 from hullcal.binning import bin_indices, edges
@@ -79,7 +80,7 @@ def _finish(state, offset, edges, n_samples):  # type: ignore[no-untyped-def]
 
 @compiled
 def _value(mixed, labels, row_weights, edges, offset, state, scratch):  # type: ignore[no-untyped-def]
-    state[:] = 0.0
+    fill(state, 0.0)
     _accumulate(mixed, labels, row_weights, edges, state, scratch)
     return _finish(state, offset, edges, mixed.shape[1])
 

@@ -31,7 +31,7 @@ class Pairwise(Minimizer):
     """
 
     name: ClassVar[str] = "pairwise"
-    test_budget: ClassVar[int] = 300
+    test_budget: ClassVar[int] = 200
 
     def search(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
         assert self.max_evaluations is not None
