@@ -37,14 +37,14 @@ demo: $(VENV)/made
 	$(BIN)/hullcal demo
 
 test: $(VENV)/made
-	$(BIN)/python -m pytest -q -m "not statistical"
+	$(BIN)/python -m pytest -q -n auto -m "not statistical"
 
 test-statistical: $(VENV)/made
-	$(BIN)/python -m pytest -q -m statistical
+	$(BIN)/python -m pytest -q -n auto -m statistical
 
 # Compiled loops are invisible to coverage, so the fast tests run once more without compilation.
 coverage: $(VENV)/made
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -m "not statistical" --cov --cov-report=term
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n auto -m "not statistical" --cov --cov-report=term
 
 lint: $(VENV)/made-lint
 	$(BIN)/ruff check .
