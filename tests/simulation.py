@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -25,6 +25,7 @@ ALPHA = 0.05
 #: 3/60 is 0.05 exactly, so a test that is exact rejects in exactly 5 % of sets.
 N_RESAMPLES = 59
 MEASURES = ("ece_conf", "ece_cwise", "hl_cwise", "skce_ul", "skce_uq", "skce_b")
+COSTLY = ("hl_cwise", "skce_uq", "skce_b")
 NULLS = ("paper", "recentered", "refit", "maximized")
 
 Draw = Callable[[np.random.Generator], oracles.Scenario]
@@ -58,7 +59,7 @@ def _calibrated(n: int) -> Scenario:
 
 
 #: N = 100, M = K = 10 unless a name says otherwise. "small" is N = 40, M = K = 3, for the measures
-#: whose cost grows with the square of N.
+#: that sort rows or compare all pairs of them.
 SCENARIOS = {
     "S1 u=1": _s1(100, 10, 10, 1.0, vertex=False),
     "S1 u=.1": _s1(100, 10, 10, 0.1, vertex=False),
@@ -118,6 +119,7 @@ def rejected(cell: Cell, index: int, n_resamples: int = N_RESAMPLES) -> bool:
     return result.rejected
 
 
+@cache
 def rejections(cell: Cell, n_sets: int, n_resamples: int = N_RESAMPLES) -> int:
     """How many of the first `n_sets` sets are rejected; threads share them out."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -127,10 +129,10 @@ def rejections(cell: Cell, n_sets: int, n_resamples: int = N_RESAMPLES) -> int:
 def cells(
     scenarios: Sequence[str], measures: Sequence[str], nulls: Sequence[str]
 ) -> Iterator[Cell]:
-    """Cells of the table; the measures of all pairs only at small size, and only they there."""
+    """Cells of the table; costly measures only at small size, and only they there."""
     for scenario in scenarios:
         for measure in measures:
-            if (measure in ("skce_uq", "skce_b")) == scenario.startswith("small"):
+            if (measure in COSTLY) == scenario.startswith("small"):
                 yield from (Cell(scenario, measure, null) for null in nulls)
 
 

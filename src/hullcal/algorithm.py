@@ -148,7 +148,7 @@ def minimize(
 
     Examples
     --------
-    >>> minimize([[[1.0, 0.0], [0.5, 0.5]]] * 2, [0, 1], rng=0).weights
+    >>> minimize([[[1.0, 0.0], [0.5, 0.5]]] * 20, [0, 1] * 10, rng=0).weights
     array([0., 1.])
     """
     classifiers, truth = ClassifierSet.with_labels(

@@ -33,8 +33,9 @@ class Distinct:
         """Compare the members of predictions (n_samples, n_members, n_classes)."""
         n_members = probs.shape[1]
         owner = np.empty(n_members, dtype=np.int64)
-        # A few numbers tell most members apart.
-        head = probs[:4, :, :4].transpose(1, 0, 2).reshape(n_members, -1)
+        # The first few numbers tell most members apart.
+        n_rows = max(1, 16 // probs.shape[2])
+        head = probs[:n_rows].transpose(1, 0, 2).reshape(n_members, -1)
         order = np.lexsort(head.T[::-1])
         sorted_head = head[order]
         if (sorted_head[1:] != sorted_head[:-1]).any(axis=1).all():
@@ -66,5 +67,15 @@ class Distinct:
         return np.bincount(self.owner, weights).astype(np.float64, copy=False)
 
     def share(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Weights of the user's members from those of the distinct ones; copies share equally."""
-        return weights[self.owner] / self.copies[self.owner]
+        """Weights of the user's members from those of the distinct ones; copies share equally.
+
+        The last copy takes what is left, so that merging gives the same weights bit for bit.
+        """
+        shares = weights[self.owner] / self.copies[self.owner]
+        for member in np.flatnonzero(self.copies > 1):
+            *others, last = np.flatnonzero(self.owner == member)
+            taken = 0.0
+            for copy in others:
+                taken += shares[copy]
+            shares[last] = weights[member] - taken
+        return shares

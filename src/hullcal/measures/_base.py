@@ -51,7 +51,7 @@ class Measure:
     def __call__(self, probs: ArrayLike, labels: ArrayLike) -> float:
         """The measure of one classifier: `probs` of shape (n_samples, n_classes)."""
         predictions, classes = check_single(probs, labels)
-        self.check(len(classes))
+        self.check(len(classes), stacklevel=3)
         mixed = np.ascontiguousarray(predictions.T, dtype=np.float64)
         return self.evaluate(mixed, classes, self.parameters(predictions))
 
@@ -109,7 +109,7 @@ class Measure:
         )
         return state
 
-    def check(self, n_samples: int) -> None:
+    def check(self, n_samples: int, *, stacklevel: int = 4) -> None:
         """Refuse data for which the measure is not defined; warn of data for which it says little."""
         if n_samples < self.min_samples:
             raise InvalidInputError(
@@ -121,7 +121,7 @@ class Measure:
                 f"{n_samples} rows are fewer than the {n_bins} that measure `{self.name}` needs to "
                 "say much.",
                 HullcalWarning,
-                stacklevel=4,
+                stacklevel=stacklevel,
             )
 
     def settings(self) -> dict[str, Any]:

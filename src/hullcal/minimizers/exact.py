@@ -65,8 +65,8 @@ class Exact(Minimizer):
         return minima
 
 
-#: How far inside a cell a limit at its end is approached; the gaps move by no more than this.
-_INSIDE = 1e-13
+#: How far inside a cell a limit at its end is approached: close enough that equal limits are ties.
+_INSIDE = 2e-15
 
 
 def _breakpoints(

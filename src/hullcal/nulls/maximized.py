@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import ClassVar
 
 import numpy as np
@@ -43,8 +44,12 @@ class Maximized(Null):
 
     def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:
         objective = problem.objective
-        rank = _Rank(objective=objective, resampling=resampling)
+        rank = _Rank(
+            objective=objective, resampling=resampling, budget=minimizer.max_evaluations or 1
+        )
         found = minimizer.minimize(replace(objective, measure=rank), resampling.key)
+        if resampling.progress is not None:
+            resampling.progress(resampling.n_resamples, resampling.n_resamples)
         weights = found.weights[0]
         statistic, distribution = rank.at(objective.mixed(weights))
         return Outcome(
@@ -63,17 +68,27 @@ class _Rank(Measure):
     name: ClassVar[str] = "rank"
     objective: Objective
     resampling: Resampling
+    budget: int
 
     @property
     def value(self) -> Callable[..., float]:  # type: ignore[override]
         """The score of mixed predictions; it ranks by exceedances, then by g."""
+        calls = count(1)
 
         def score(mixed: Floats, *_: NDArray[np.generic]) -> float:
             statistic, null = self.at(mixed)
+            self.report(next(calls))
             tie_break = 0.5 if np.isinf(statistic) else 0.5 * statistic / (1.0 + abs(statistic))
             return tie_break - float(exceeds(null, statistic).sum())
 
         return score
+
+    def report(self, calls: int) -> None:
+        """Work is counted in combinations here, but told in resamples, whenever one more is done."""
+        progress, total = self.resampling.progress, self.resampling.n_resamples
+        done = calls * total // self.budget
+        if progress is not None and (calls - 1) * total // self.budget < done < total:
+            progress(done, total)
 
     def at(self, mixed: Floats) -> tuple[float, Floats]:
         """g of the data, and of labels drawn from the mixed predictions."""
