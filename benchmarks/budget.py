@@ -70,13 +70,12 @@ def rejects(data: Set, case: Case, budget: int) -> bool:
     ).rejected
 
 
-def decisions(sets: list[Set], case: Case, budgets: Sequence[int]) -> dict[int, np.ndarray]:
-    """Decisions on all sets, by budget; data sets go to threads."""
+def decisions(sets: list[Set], case: Case, budgets: Sequence[int]) -> np.ndarray:
+    """Decisions, a row for each budget and a column for each set; the tests go to threads."""
     jobs = list(itertools.product(budgets, sets))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = list(pool.map(lambda job: rejects(job[1], case, job[0]), jobs))
-    rows = np.array(found, dtype=float).reshape(len(budgets), len(sets))
-    return dict(zip(budgets, rows, strict=True))
+    return np.array(found, dtype=float).reshape(len(budgets), len(sets))
 
 
 def with_error(values: np.ndarray, sign: str = "") -> str:
@@ -93,79 +92,68 @@ def milliseconds(data: Set, case: Case, budget: int) -> float:
 def run(full: bool = False) -> list[Target]:
     """Print power, level and time for each case and budget, then their averages."""
     plan = FULL if full else SHORT
-    default = hc.minimizers.Pairwise().budgeted(in_test=True).max_evaluations
-    assert default is not None
+    default = hc.minimizers.Pairwise.test_budget
+    # The default budget is the yardstick, so it is always among those that are run.
+    budgets = sorted({*plan.budgets, default})
+    level_budgets = sorted({*plan.level_budgets, default})
     print_title("Budget: power and level of a test against the time of its searches")
     print(
         f"S3 (power) and S1 (level), M=K=10, u={SPREAD:g}, D={N_RESAMPLES}, alpha={ALPHA}, "
         f"{plan.n_datasets} data sets each, ms on one thread; the test's default budget is {default}"
     )
-    rows, powers, times = [], [], []
+    rows = []
+    powers: dict[Case, np.ndarray] = {}
+    times: dict[Case, np.ndarray] = {}
     for case in plan.cases:
-        power, level, took = evaluate(plan, case)
-        powers.append([power[budget].mean() for budget in plan.budgets])
-        times.append([took[budget] for budget in plan.budgets])
-        rows += lines(case, power, level, took)
-    most = max(plan.budgets)
+        away = [s3(seed, case[2], SPREAD, STRENGTHS[case]) for seed in range(plan.n_datasets)]
+        rejects(away[0], case, 10)  # compile before the clock runs
+        times[case] = np.array([milliseconds(away[0], case, budget) for budget in budgets])
+        powers[case] = decisions(away, case, budgets)
+        level: dict[int, np.ndarray] = {}
+        if case in plan.level_cases:
+            inside = [s1(10_000 + seed, case[2], SPREAD) for seed in range(plan.n_datasets)]
+            level = dict(zip(level_budgets, decisions(inside, case, level_budgets), strict=True))
+        for number, budget in enumerate(budgets):
+            gain = powers[case][number] - powers[case][budgets.index(default)]
+            rows.append(
+                [
+                    *(case[0], case[1], str(case[2]), f"{STRENGTHS[case]:g}", f"{budget:,}"),
+                    f"{times[case][number]:,.1f}",
+                    with_error(powers[case][number]),
+                    with_error(gain, "+") if budget != default else "default",
+                    with_error(level[budget]) if budget in level else "",
+                ]
+            )
     print_table(
         [
             *("measure", "null", "N", "strength", "evaluations", "ms", "power"),
-            *(f"power less that at {most:,}", "level"),
+            *(f"less power at {default}", "level"),
         ],
         rows,
     )
-    print_average(plan.budgets, np.array(powers), np.array(times), default)
+    print_averages(budgets, default, powers, times)
     return []
 
 
-def evaluate(
-    plan: Plan, case: Case
-) -> tuple[dict[int, np.ndarray], dict[int, np.ndarray], dict[int, float]]:
-    """Decisions on S3 and on S1, and milliseconds, by budget."""
-    n_samples, strength = case[2], STRENGTHS[case]
-    away = [s3(seed, n_samples, SPREAD, strength) for seed in range(plan.n_datasets)]
-    rejects(away[0], case, 10)  # compile before the clock runs
-    took = {budget: milliseconds(away[0], case, budget) for budget in plan.budgets}
-    power = decisions(away, case, plan.budgets)
-    level: dict[int, np.ndarray] = {}
-    if case in plan.level_cases:
-        inside = [s1(10_000 + seed, n_samples, SPREAD) for seed in range(plan.n_datasets)]
-        level = decisions(inside, case, plan.level_budgets)
-    return power, level, took
-
-
-def lines(
-    case: Case,
-    power: dict[int, np.ndarray],
-    level: dict[int, np.ndarray],
-    took: dict[int, float],
-) -> list[list[str]]:
-    """The lines of one case."""
-    measure, null, n_samples = case
-    most = max(power)
-    return [
-        [
-            *(measure, null, str(n_samples), f"{STRENGTHS[case]:g}", f"{budget:,}"),
-            f"{took[budget]:,.1f}",
-            with_error(rejected),
-            with_error(rejected - power[most], "+") if budget != most else "",
-            with_error(level[budget]) if budget in level else "",
-        ]
-        for budget, rejected in power.items()
-    ]
-
-
-def print_average(
-    budgets: Sequence[int], powers: np.ndarray, times: np.ndarray, default: int
+def print_averages(
+    budgets: list[int], default: int, powers: dict[Case, np.ndarray], times: dict[Case, np.ndarray]
 ) -> None:
-    """Power averaged over the cases, and time relative to the default budget's."""
-    nearest = min(range(len(budgets)), key=lambda b: abs(budgets[b] - default))
-    relative = (times / times[:, [nearest]]).mean(axis=0)
+    """Power of each null averaged over its cases, and time relative to the default budget's."""
+    yardstick = budgets.index(default)
+    rows = []
+    for null in ("recentered", "refit"):
+        own = [power for case, power in powers.items() if case[1] == null]
+        rows.append([f"power, {null}", *(f"{value:.3f}" for value in np.mean(own, axis=(0, 2)))])
+        # Cases have their own data sets, so the variances of their means add up.
+        gains = np.array([power - power[yardstick] for power in own])
+        errors = np.sqrt((gains.var(axis=2) / gains.shape[2]).sum(axis=0)) / len(own)
+        means = gains.mean(axis=(0, 2))
+        cells = (f"{gain:+.3f} ± {error:.3f}" for gain, error in zip(means, errors, strict=True))
+        rows.append([f"  less that at {default}", *cells])
+    relative = np.mean([took / took[yardstick] for took in times.values()], axis=0)
+    rows.append([f"time / time at {default}", *(f"{value:.2f}" for value in relative)])
     print_table(
         ["evaluations", *(f"{budget:,}" for budget in budgets)],
-        [
-            ["mean power", *(f"{value:.3f}" for value in powers.mean(axis=0))],
-            [f"time / time at {budgets[nearest]}", *(f"{value:.2f}" for value in relative)],
-        ],
+        rows,
         f"Average of the {len(powers)} cases",
     )

@@ -15,11 +15,11 @@ SIZES = (100, 500, 1000, 5000)
 SPREADS = (0.01, 0.03, 0.1, 0.3, 1.0)
 MEASURES = ("ece_conf", "ece_cwise")
 BUDGET = 10_000
+#: What a search may spend: inside a test by default, and more.
+BUDGETS = (hc.minimizers.Pairwise.test_budget, 1_000, BUDGET)
 SEARCHES = {
     "cobyla": hc.minimizers.Cobyla(),
-    "pairwise 300": hc.minimizers.Pairwise(max_evaluations=300),
-    "pairwise 1,000": hc.minimizers.Pairwise(max_evaluations=1_000),
-    "pairwise 10,000": hc.minimizers.Pairwise(max_evaluations=BUDGET),
+    **{f"pairwise {n:,}": hc.minimizers.Pairwise(max_evaluations=n) for n in BUDGETS},
     "random 10,000": hc.minimizers.Random(max_evaluations=BUDGET),
 }
 CMA, COBYLA, OURS = "CMA-ES 10,000", "cobyla", "pairwise 10,000"

@@ -170,7 +170,7 @@ def run() -> list[Target]:
     """Print both tables and the targets."""
     print_title("Speed: one test against the authors' manner of running it")
     probs, labels = s1(0, N_SAMPLES, SPREAD)
-    budget = hc.minimizers.Pairwise().budgeted(in_test=True).max_evaluations
+    budget = hc.minimizers.Pairwise.test_budget
     print(
         f"S1, N={N_SAMPLES}, M=K=10, u={SPREAD}, D={N_RESAMPLES}, one thread, after compilation; "
         f"our search has the test's default budget of {budget} evaluations"
