@@ -213,7 +213,7 @@ def test_a_replicate_is_searched_as_the_data_are():
 
 def bootstrap_counts(seed, n_resamples, n_samples, measure):
     """The rows that the package draws for each replicate."""
-    out = np.empty((n_resamples, n_samples))
+    out = np.zeros((n_resamples, n_samples))
     draw_counts(key_of(seed), 0, 2 if measure == "skce_ul" else 1, out)
     return out.astype(int)
 

@@ -56,7 +56,7 @@ def weights(draw, seed, n_draws, n_members):
 
 
 def counts(seed, n_draws, n_samples, rows_per_unit=1):
-    out = np.empty((n_draws, n_samples))
+    out = np.zeros((n_draws, n_samples))
     mixing.draw_counts(streams.key_of(seed), 0, rows_per_unit, out)
     return out
 

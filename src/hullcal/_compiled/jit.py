@@ -19,8 +19,9 @@ from numba.extending import typeof_impl
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# No fastmath anywhere: sums keep their order, so results are the same bits on every machine.
-_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+# No fastmath anywhere: sums keep their order, so results are the same bits on every machine. Only a
+# measure's value is called by address; sparing the others that entry spares the first call a second.
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 F1, F2, F3 = (types.Array(types.float64, d, "C") for d in (1, 2, 3))
 I1, I2 = (types.Array(types.int32, d, "C") for d in (1, 2))
@@ -35,7 +36,7 @@ VALUE = types.FunctionType(VALUE_SIGNATURE)
 
 
 def _jit(function: Callable[..., Any], signature: Any = None, **options: Any) -> Any:
-    options |= _OPTIONS
+    options = _OPTIONS | options
     try:
         return numba.njit(signature, cache=True, **options)(function)
     except RuntimeError as error:
@@ -55,6 +56,11 @@ def compiled_inline(function: Function) -> Function:
     return _jit(function, forceinline=True)  # type: ignore[no-any-return]
 
 
+def compiled_value(function: Function) -> Function:
+    """Compile a measure's value, so that drivers can take it as a pointer."""
+    return _jit(function, no_cfunc_wrapper=False)  # type: ignore[no-any-return]
+
+
 def is_compiled(function: object) -> bool:
     """Whether a measure's loop can be handed to compiled drivers as a pointer."""
     return isinstance(function, numba.core.dispatcher.Dispatcher)
@@ -67,6 +73,8 @@ class _Pointer(types.WrapperAddressProtocol):
         result = loop.get_compile_result(VALUE_SIGNATURE)
         name = result.fndesc.llvm_cfunc_wrapper_name
         self._address = result.library.get_pointer_to_function(name)
+        if not self._address:
+            raise TypeError(f"a measure's value must be a `compiled_value`; {loop} is not.")
 
     def __wrapper_address__(self) -> int:
         return int(self._address)

@@ -107,10 +107,9 @@ def draw_rows(key, replicate, rows):  # type: ignore[no-untyped-def]
 
 @compiled
 def draw_counts(key, first, rows_per_unit, counts):  # type: ignore[no-untyped-def]
-    """How often replicates first, first + 1, ... draw each row, in units of single rows or pairs."""
+    """Add how often replicates first, first + 1, ... draw each row, in units of single rows or pairs."""
     # Unsigned, since a row is never counted from the end.
     units = np.empty(counts.shape[1] // rows_per_unit, dtype=np.uint32)
-    counts[:] = 0.0
     for replicate in range(counts.shape[0]):
         draw_rows(key, first + replicate, units)
         for draw in range(units.shape[0]):
@@ -174,14 +173,3 @@ def maximum_likelihood(members, labels, row_weights, max_iterations, tolerance, 
             break
         for m in range(n_members):
             out[m] = gains[m] / norm
-
-
-@compiled
-def start_weights(members, labels, row_weights, iterations, starts):  # type: ignore[no-untyped-def]
-    """Where a search begins, for each case: the mean and a few EM steps towards maximum likelihood."""
-    n_members = members.shape[0]
-    for case in range(labels.shape[0]):
-        fill(starts[case, 0], 1.0 / n_members)
-        maximum_likelihood(
-            members, labels[case], row_weights[case], iterations, -1.0, starts[case, 1]
-        )

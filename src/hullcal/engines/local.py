@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._compiled.jit import F1, F2, F3, I2, INT, L1, driver
-from hullcal._compiled.mixing import maximum_likelihood, mix, start_weights
+from hullcal._compiled.mixing import maximum_likelihood, mix
 from hullcal.distinct import Distinct
 from hullcal.measures import Measure
 from hullcal.sets import ClassifierSet
@@ -90,9 +90,15 @@ class Objective:
         return out
 
     def starts(self) -> Floats:
-        """Where a search of each case begins: (n_cases, 2, n_members)."""
-        out = np.empty((self.n_cases, 2, self.n_members))
-        start_weights(self.members, self.labels, self.row_weights, START_ITERATIONS, out)
+        """Where a search of each case begins: the mean and a few steps towards maximum likelihood.
+
+        The shape is (n_cases, 2, n_members).
+        """
+        out = np.full((self.n_cases, 2, self.n_members), 1.0 / self.n_members)
+        for labels, row_weights, starts in zip(self.labels, self.row_weights, out, strict=True):
+            maximum_likelihood(
+                self.members, labels, row_weights, START_ITERATIONS, -1.0, starts[1]
+            )
         return out
 
     def maximum_likelihood(self) -> Floats:

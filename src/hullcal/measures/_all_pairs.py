@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hullcal._compiled.jit import compiled
+from hullcal._compiled.jit import compiled, compiled_value
 from hullcal.kernels import kernel_factors
 
 #: Columns of a block of pairs: small enough for the first-level cache.
@@ -145,14 +145,14 @@ def _all_pairs(mixed, labels, row_weights, parameters, offset, scratch, unbiased
     return squared_norm - 2.0 * cross / (n_samples * float(n_samples)) + offset[0]
 
 
-@compiled
+@compiled_value
 def value_uq(mixed, labels, row_weights, parameters, offset, state, scratch):  # type: ignore[no-untyped-def]
     """Eq. 7, each pair once."""
     state[0] = _all_pairs(mixed, labels, row_weights, parameters, offset, scratch, True)
     return state[0]
 
 
-@compiled
+@compiled_value
 def value_b(mixed, labels, row_weights, parameters, offset, state, scratch):  # type: ignore[no-untyped-def]
     """The V-statistic, rows paired with themselves included."""
     state[0] = _all_pairs(mixed, labels, row_weights, parameters, offset, scratch, False)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._compiled.jit import compiled
+from hullcal._compiled.jit import compiled, compiled_value
 from hullcal._compiled.mixing import fill
 from hullcal._compiled.sums import absolute_distance
 from hullcal._validation import check_integer
@@ -116,7 +116,7 @@ def _finish(state, offset, edges, n_samples):  # type: ignore[no-untyped-def]
     return absolute_distance(state, offset)
 
 
-@compiled
+@compiled_value
 def _value(mixed, labels, row_weights, edges, offset, state, scratch):  # type: ignore[no-untyped-def]
     fill(state, 0.0)
     _accumulate(mixed, labels, row_weights, edges, state, scratch)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._compiled.jit import compiled
+from hullcal._compiled.jit import compiled, compiled_value
 from hullcal._validation import check_integer
 from hullcal.measures._base import Floats, Measure
 
@@ -162,7 +162,7 @@ def _residuals(state, expected):  # type: ignore[no-untyped-def]
             state[cell] = np.inf
 
 
-@compiled
+@compiled_value
 def _value(mixed, labels, row_weights, parameters, offset, state, scratch):  # type: ignore[no-untyped-def]
     n_classes, n_samples = mixed.shape
     n_bins = int(parameters[0])

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._compiled.jit import compiled
+from hullcal._compiled.jit import compiled, compiled_value
 from hullcal._validation import InvalidInputError
 from hullcal.kernels import Kernel, kernel_factors, kernel_named
 from hullcal.measures._all_pairs import BLOCK, value_b, value_uq
@@ -149,7 +149,7 @@ def _finish_ul(state, offset, parameters, n_samples):  # type: ignore[no-untyped
     return state[0] - offset[0]
 
 
-@compiled
+@compiled_value
 def _value_ul(mixed, labels, row_weights, parameters, offset, state, scratch):  # type: ignore[no-untyped-def]
     state[0] = 0.0
     _accumulate_ul(mixed, labels, row_weights, parameters, state, scratch)

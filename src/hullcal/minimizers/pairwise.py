@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._compiled.jit import B1, F1, F2, F3, I2, INT, L1, U1, compiled, driver
-from hullcal._compiled.mixing import copy, mix, shift
+from hullcal._compiled.mixing import copy, fill, mix, shift
 from hullcal._compiled.streams import SEARCH, sparse_weights, uniform
 from hullcal.engines.local import Objective
 from hullcal.minimizers._base import Minima, Minimizer
@@ -22,10 +22,10 @@ class Pairwise(Minimizer):
     A run starts at some weights with a step, tries to move that much weight (or all there is) from
     one member to another over all ordered pairs, takes every move that lowers g, and divides the
     step by four once no pair helps, down to 0.002. The first two runs start at the mean and at
-    (nearly) maximum-likelihood weights, the better one first; each later run mixes 5 to 40 % of a
-    Dirichlet(1/2) draw into the best point so far and begins with a smaller step. The search ends
-    when `max_evaluations` are spent; it has *converged* if the best point ended its run, that is,
-    if no transfer of 0.2 % of the weight or more lowers g there.
+    (nearly) maximum-likelihood weights, the better one first; each later run mixes 3, 10, 30 or
+    100 % of a Dirichlet(1/2) draw into the best point so far and begins with a step of half that
+    share. The search ends when `max_evaluations` are spent; it has *converged* if the best point
+    ended its run, that is, if no transfer of 0.2 % of the weight or more lowers g there.
 
     A move changes the mixed predictions by a rank-one term, so it costs K per row, not M·K.
     """
@@ -58,7 +58,7 @@ class Pairwise(Minimizer):
 _FIRST_STEP = 0.5
 _SHRINK = 0.25
 _LAST_STEP = 0.002
-_PERTURBATIONS = np.array([0.05, 0.1, 0.2, 0.4])
+_PERTURBATIONS = np.array([0.03, 0.1, 0.3, 1.0])
 #: An improvement must exceed the rounding of a sum.
 _GAIN = 1e-12
 
@@ -118,14 +118,13 @@ def _begin(walk, place, weights, best, starts, key):  # type: ignore[no-untyped-
 @compiled
 def _start(walk, place, weights, best, starts):  # type: ignore[no-untyped-def]
     """Forget the last search and begin by comparing the two starts."""
-    walk[:] = 0
-    place[:] = 0.0
+    for i in range(walk.shape[0]):
+        walk[i] = 0
+    fill(place, 0.0)
     place[_BEST] = np.inf
-    n_pairs = weights.shape[0] ** 2
-    stride = int(0.618 * n_pairs)
-    while np.gcd(stride, n_pairs) != 1:
-        stride += 1
-    walk[_STRIDE] = stride
+    # One more than a multiple of M has no factor in common with the M * M pairs.
+    n_members = weights.shape[0]
+    walk[_STRIDE] = n_members * int(0.618 * n_members) + 1
     walk[_ACTION] = _COMPARE
     copy(starts[0], weights)
     copy(starts[0], best)

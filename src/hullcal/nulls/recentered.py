@@ -40,7 +40,7 @@ class Recentered(Null):
             centered = objective.recentered(best)
 
             def block(first: int, last: int) -> Floats:
-                counts = np.empty((last - first, objective.n_samples))
+                counts = np.zeros((last - first, objective.n_samples))
                 draw_counts(resampling.key, first, objective.measure.rows_per_unit, counts)
                 return replicates.minimize(centered.with_row_weights(counts)).values
 
