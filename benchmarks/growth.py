@@ -95,7 +95,7 @@ def grow(measure: str, null: str, axis: str) -> tuple[tuple[int, ...], list[floa
         sizes = RESAMPLES[null]
         calls = [test_call(measure, null, plain(0, 100), d) for d in sizes]
     calls[0]()
-    return sizes, [best_seconds(call, at_least=0.3, fewest=1) for call in calls]
+    return sizes, [best_seconds(call, at_least=0.3, fewest=3) for call in calls]
 
 
 def print_growth() -> list[Target]:

@@ -13,6 +13,7 @@ _HOME = {
     "minimize": "algorithm",
     "adjust": "results",
     "CalibrationTestResult": "results",
+    "ClassicalTestResult": "classical",
     "MinimizeResult": "results",
     "split": "preparation",
     "from_binary": "preparation",
@@ -23,20 +24,34 @@ _HOME = {
     "SKCE": "measures.skce",
     "InvalidInputError": "_validation",
     "HullcalWarning": "_validation",
+    "ApproximationWarning": "_validation",
 }
-_ROOMS = ("binning", "kernels", "measures", "minimizers", "nulls", "simplex")
+_ROOMS = (
+    "binning",
+    "classical",
+    "kernels",
+    "measures",
+    "minimizers",
+    "nulls",
+    "simplex",
+    "uncertainty",
+)
 
 if TYPE_CHECKING:
     from hullcal import binning as binning
+    from hullcal import classical as classical
     from hullcal import kernels as kernels
     from hullcal import measures as measures
     from hullcal import minimizers as minimizers
     from hullcal import nulls as nulls
     from hullcal import simplex as simplex
+    from hullcal import uncertainty as uncertainty
+    from hullcal._validation import ApproximationWarning as ApproximationWarning
     from hullcal._validation import HullcalWarning as HullcalWarning
     from hullcal._validation import InvalidInputError as InvalidInputError
     from hullcal.algorithm import calibration_test as calibration_test
     from hullcal.algorithm import minimize as minimize
+    from hullcal.classical import ClassicalTestResult as ClassicalTestResult
     from hullcal.measures.ece_conf import ConfidenceECE as ConfidenceECE
     from hullcal.measures.ece_cwise import ClasswiseECE as ClasswiseECE
     from hullcal.measures.hl_cwise import HosmerLemeshow as HosmerLemeshow

@@ -21,7 +21,7 @@ from hullcal._validation import (
 from hullcal.engines.local import Problem
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
-from hullcal.nulls import Null, Resampling
+from hullcal.nulls import ONE_CALIBRATED, Null, Resampling
 from hullcal.progress import reporting
 from hullcal.results import CalibrationTestResult, MinimizeResult
 from hullcal.sets import ClassifierSet
@@ -112,7 +112,7 @@ def calibration_test(
         weights=problem.distinct.share(outcome.weights),
         null_distribution=outcome.distribution,
         alpha=alpha,
-        hypothesis=reference.hypothesis,
+        hypothesis=reference.hypothesis if classifiers.n_members > 1 else ONE_CALIBRATED,
         measure=g.name,
         null=reference.name,
         minimizer=search.name,
@@ -122,6 +122,7 @@ def calibration_test(
         seed=seed,
         n_samples=classifiers.n_samples,
         n_classes=classifiers.n_classes,
+        members=classifiers.members,
         notes=classifiers.notes + problem.notes(),
     )
 
@@ -168,6 +169,7 @@ def minimize(
         minimizer=search.name,
         settings={"measure": g.settings(), "minimizer": search.settings()},
         seed=seed,
+        members=classifiers.members,
         notes=classifiers.notes + problem.notes(),
     )
 

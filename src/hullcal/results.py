@@ -23,17 +23,17 @@ def _plain(value: Any) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Result:
+class Result:
     """Frozen data with a dictionary form that JSON can hold."""
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain Python values; infinities stay floats."""
-        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        return {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The result that `to_dict` described."""
-        names = {field.name for field in fields(cls)}
+        names = {each.name for each in fields(cls)}
         if set(data) != names:
             odd = sorted(names ^ set(data))
             raise InvalidInputError(f"not a {cls.__name__}: missing or unknown fields {odd}.")
@@ -42,7 +42,8 @@ class _Result:
             name: np.asarray(value, dtype=np.float64) if name in arrays else value
             for name, value in data.items()
         }
-        values["notes"] = tuple(values["notes"])
+        for name in {"notes", "members"} & names:
+            values[name] = None if values[name] is None else tuple(values[name])
         return cls(**values)
 
     def __eq__(self, other: object) -> bool:
@@ -53,7 +54,7 @@ class _Result:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MinimizeResult(_Result):
+class MinimizeResult(Result):
     """Line 7 of Algorithm 1: the best weights a search found.
 
     Attributes
@@ -69,6 +70,8 @@ class MinimizeResult(_Result):
         Settings of measure and minimizer.
     seed : int
         Gives the same answer again as `rng`.
+    members : tuple of str, or None
+        Names of the members.
     notes : tuple of str
         What was done to the input.
     """
@@ -81,18 +84,20 @@ class MinimizeResult(_Result):
     minimizer: str
     settings: dict[str, Any]
     seed: int
+    members: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         end = "converged" if self.converged else "budget spent"
         return (
-            f"{self.measure} = {self.value:.6g} at {_weights_in_words(self.weights)}\n"
+            f"{self.measure} = {self.value:.6g} at "
+            f"{_weights_in_words(self.weights, self.members)}\n"
             f"({self.minimizer}, {self.n_evaluations} evaluations, {end})"
         )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CalibrationTestResult(_Result):
+class CalibrationTestResult(Result):
     """A test of a classifier set: Algorithm 1 from statistic to decision.
 
     Attributes
@@ -117,6 +122,8 @@ class CalibrationTestResult(_Result):
     seed : int
         Gives the same result again as `rng`.
     n_samples, n_classes : int
+    members : tuple of str, or None
+        Names of the members.
     notes : tuple of str
         What was done to the input, and what to know about the run.
     """
@@ -135,6 +142,7 @@ class CalibrationTestResult(_Result):
     seed: int
     n_samples: int
     n_classes: int
+    members: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -188,24 +196,33 @@ class CalibrationTestResult(_Result):
             f"p-value      {self.pvalue:.4g}   (95 % Monte Carlo interval {low:.4g} to {high:.4g})",
             f"Statistic    {self.measure} = {self.statistic:.6g}   "
             f"(critical value {self.critical_value:.6g})",
-            f"Weights      {_weights_in_words(self.weights)}",
-            "             chosen on these rows, so they look better here than elsewhere",
-            f"Run          null {self.null}, {self.n_resamples} resamples; minimizer "
-            f"{self.minimizer}, {self.n_evaluations} evaluations"
-            f"{'' if self.converged else ' (budget spent before convergence)'}",
-            f"Data         {self.n_samples} rows, {self.n_members} members, "
-            f"{self.n_classes} classes; seed {self.seed}",
+            *self._search_in_words(),
+            f"Data         {self.n_samples} rows, {self.n_members} member"
+            f"{'s' if self.n_members > 1 else ''}, {self.n_classes} classes; seed {self.seed}",
         ]
         if not self.rejected:
             lines.insert(2, "             (which is not proof that the hypothesis is true)")
         return "\n".join(lines + [f"Note         {note}" for note in self.notes])
 
+    def _search_in_words(self) -> list[str]:
+        run = f"Run          null {self.null}, {self.n_resamples} resamples"
+        if self.n_members == 1:
+            return [run]
+        return [
+            f"Weights      {_weights_in_words(self.weights, self.members)}",
+            "             chosen on these rows, so they look better here than elsewhere",
+            f"{run}; minimizer {self.minimizer}, {self.n_evaluations} evaluations"
+            f"{'' if self.converged else ' (budget spent before convergence)'}",
+        ]
 
-def _weights_in_words(weights: NDArray[np.float64]) -> str:
-    """The largest weights by member number, and how much the others share."""
+
+def _weights_in_words(weights: NDArray[np.float64], members: tuple[str, ...] | None) -> str:
+    """The largest weights by member, and how much the others share."""
     order = np.argsort(-weights, kind="stable")
     shown = [m for m in order[:_SHOWN] if weights[m] > 0.0005]
-    words = [f"{weights[m]:.3f} on member {m}" for m in shown]
+    words = [
+        f"{weights[m]:.3f} on {f'member {m}' if members is None else members[m]}" for m in shown
+    ]
     rest = math.fsum(weights[order[len(shown) :]])
     n_rest = int(np.count_nonzero(weights)) - len(shown)
     if n_rest > 0 and rest >= 0.0005:
@@ -213,9 +230,7 @@ def _weights_in_words(weights: NDArray[np.float64]) -> str:
     return ", ".join(words)
 
 
-def adjust(
-    results: Sequence[CalibrationTestResult | float], *, method: str = "holm"
-) -> NDArray[np.float64]:
+def adjust(results: Sequence[Any], *, method: str = "holm") -> NDArray[np.float64]:
     """Adjusted p-values of several tests, in their order.
 
     Parameters
@@ -232,7 +247,7 @@ def adjust(
     """
     if method != "holm":
         raise InvalidInputError(f'`method` must be "holm"; got {method!r}.')
-    raw = [r.pvalue if isinstance(r, CalibrationTestResult) else float(r) for r in results]
+    raw = [float(getattr(result, "pvalue", result)) for result in results]
     if not all(0.0 <= p <= 1.0 for p in raw):
         raise InvalidInputError(f"`results` must be results or p-values in [0, 1]; got {raw}.")
     return pvalues.holm(raw)

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal import _validation
+from hullcal import _validation, hull, scores
 from hullcal.distinct import Distinct
 
 __all__ = ["ClassifierSet"]
@@ -26,23 +26,45 @@ class ClassifierSet:
         Or (N, K) for one member, or a list of M arrays (N, K). A read-only view is kept if it can.
     classes : sequence of K hashables, optional
         Names of the classes, in the order of the last axis.
+    members : sequence of M strings, optional
+        Names of the members, all different.
     from_logits, from_log : bool
         What `probs` holds instead of probabilities.
+
+    Examples
+    --------
+    >>> pair = ClassifierSet([[[1.0, 0.0], [0.5, 0.5]]], members=["sure", "coin"])
+    >>> pair.mix([0.5, 0.5])
+    array([[0.75, 0.25]])
+    >>> pair.contains([0.75, 0.25]), pair.subset(["sure"]).contains([0.75, 0.25])
+    (array([ True]), array([False]))
     """
 
     probs: NDArray[Any]
     classes: tuple[Hashable, ...] | None
+    members: tuple[str, ...] | None
     notes: tuple[str, ...]  # what was done to the input on the way in
 
     def __init__(
-        self, probs: Any, *, classes: Any = None, from_logits: bool = False, from_log: bool = False
+        self,
+        probs: Any,
+        *,
+        classes: Any = None,
+        members: Any = None,
+        from_logits: bool = False,
+        from_log: bool = False,
     ) -> None:
         checked = _validation.check_probs(probs, from_logits=from_logits, from_log=from_log)
-        self._fill(checked, classes)
+        self._fill(checked, classes, members)
 
-    def _fill(self, checked: _validation.Predictions, classes: Any) -> Self:
-        names = _validation.check_classes(classes, checked.probs.shape[2])
-        vars(self).update(probs=checked.probs, classes=names, notes=checked.notes)
+    def _fill(self, checked: _validation.Predictions, classes: Any, members: Any = None) -> Self:
+        _, n_members, n_classes = checked.probs.shape
+        vars(self).update(
+            probs=checked.probs,
+            classes=_validation.check_classes(classes, n_classes),
+            members=_validation.check_members(members, n_members),
+            notes=checked.notes,
+        )
         return self
 
     @classmethod
@@ -99,6 +121,62 @@ class ClassifierSet:
     def mean(self) -> NDArray[np.float64]:
         """Give the predictions of the average member, (n_samples, n_classes)."""
         return self.mix(np.full(self.n_members, 1 / self.n_members))
+
+    def subset(self, which: Any) -> ClassifierSet:
+        """Keep some members, in the order given: by number, by name, a slice or a mask."""
+        chosen = _validation.check_selection(which, self.n_members, self.members)
+        names = None if self.members is None else tuple(self.members[m] for m in chosen)
+        probs = self.probs[:, chosen, :]
+        probs.flags.writeable = False
+        kept = _validation.Predictions(probs, self.notes)
+        return ClassifierSet.__new__(ClassifierSet)._fill(kept, self.classes, names)
+
+    def contains(self, point: Any) -> NDArray[np.bool_]:
+        """Tell for each instance whether its hull contains a point.
+
+        Parameters
+        ----------
+        point : array-like of shape (n_samples, n_classes)
+            One distribution per instance, or (n_classes,), the same for all.
+
+        Returns
+        -------
+        ndarray of bool and shape (n_samples,)
+            True where a combination comes within 1e-9 of the point in total variation, by a linear
+            program per instance.
+        """
+        points = _validation.check_points(point, self.n_samples, self.n_classes)
+        return hull.distance_to_hull(self.probs, points) <= hull.TOLERANCE
+
+    def accuracy(self, labels: Any, *, weights: Any = None) -> Any:
+        """Share of rows whose most probable class is the label.
+
+        Parameters
+        ----------
+        labels : array-like of shape (n_samples,)
+        weights : None, "mean" or array-like of shape (n_members,)
+            None scores each member, "mean" their average, weights that combination.
+
+        Returns
+        -------
+        ndarray of shape (n_members,), or float
+        """
+        return self._score(scores.accuracy, labels, weights)
+
+    def log_score(self, labels: Any, *, weights: Any = None) -> Any:
+        """Mean of -log p(label) in nats, less is better; parameters as for `accuracy`."""
+        return self._score(scores.log_score, labels, weights)
+
+    def brier_score(self, labels: Any, *, weights: Any = None) -> Any:
+        """Mean squared distance to the one-hot label, less is better; parameters as for `accuracy`."""
+        return self._score(scores.brier_score, labels, weights)
+
+    def _score(self, score: scores.Score, labels: Any, weights: Any) -> Any:
+        truth = self.labels(labels)
+        if weights is None:
+            return np.array([score(self.probs[:, m, :], truth) for m in range(self.n_members)])
+        mean = isinstance(weights, str) and weights == "mean"
+        return score(self.mean() if mean else self.mix(weights), truth)
 
     def labels(self, y: Any) -> NDArray[np.int32]:
         """Give labels as class positions, checked against the samples and classes of this set."""

@@ -11,11 +11,13 @@ from hullcal._validation.arguments import (
     check_weights,
 )
 from hullcal._validation.doors import check_set_and_labels, check_settled, check_single
-from hullcal._validation.errors import HullcalWarning, InvalidInputError
+from hullcal._validation.errors import ApproximationWarning, HullcalWarning, InvalidInputError
 from hullcal._validation.labels import check_classes, check_labels
+from hullcal._validation.members import check_members, check_points, check_selection
 from hullcal._validation.probabilities import Predictions, check_probs
 
 __all__ = [
+    "ApproximationWarning",
     "HullcalWarning",
     "InvalidInputError",
     "Predictions",
@@ -24,9 +26,12 @@ __all__ = [
     "check_integer",
     "check_jobs",
     "check_labels",
+    "check_members",
+    "check_points",
     "check_positive",
     "check_probs",
     "check_seed",
+    "check_selection",
     "check_set_and_labels",
     "check_settled",
     "check_single",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["HullcalWarning", "InvalidInputError", "refusal"]
+__all__ = ["ApproximationWarning", "HullcalWarning", "InvalidInputError", "refusal"]
 
 
 class InvalidInputError(ValueError):
@@ -11,6 +11,10 @@ class InvalidInputError(ValueError):
 
 class HullcalWarning(UserWarning):
     """The call runs, but its result deserves a second look."""
+
+
+class ApproximationWarning(HullcalWarning):
+    """A value was computed by an approximation, since the exact one would take too long."""
 
 
 def refusal(name: str, rule: str, came: str, repair: str) -> InvalidInputError:

@@ -96,9 +96,7 @@ class Objective:
         """
         out = np.full((self.n_cases, 2, self.n_members), 1.0 / self.n_members)
         for labels, row_weights, starts in zip(self.labels, self.row_weights, out, strict=True):
-            maximum_likelihood(
-                self.members, labels, row_weights, START_ITERATIONS, -1.0, starts[1]
-            )
+            maximum_likelihood(self.members, labels, row_weights, START_ITERATIONS, -1.0, starts[1])
         return out
 
     def maximum_likelihood(self) -> Floats:
@@ -174,39 +172,52 @@ def run_replicates(
     n_jobs: int,
     progress: Progress | None,
 ) -> Floats:
-    """Collect block(first, last) over all replicates, on threads; the split never changes a value.
+    """Collect block(first, last) over all replicates; the split never changes a value.
 
     `work` is the number of probabilities that one replicate reads, a guess at its cost.
     """
     # A block takes a fraction of a second: steady progress, prompt interruption, modest memory.
-    size = max(
-        1, min(-(-n_resamples // (4 * n_jobs)) if n_jobs > 1 else n_resamples, _BLOCK // work)
-    )
-    bounds = [(first, min(first + size, n_resamples)) for first in range(0, n_resamples, size)]
+    size = min(-(-n_resamples // (4 * n_jobs)) if n_jobs > 1 else n_resamples, _BLOCK // work)
     out = np.empty(n_resamples)
 
-    def run(bound: tuple[int, int]) -> int:
-        first, last = bound
+    def fill(first: int, last: int) -> None:
         out[first:last] = block(first, last)
-        return last - first
+
+    run_blocks(fill, n_resamples, max(1, size), n_jobs=n_jobs, progress=progress)
+    return out
+
+
+def run_blocks(
+    block: Callable[[int, int], None],
+    n_items: int,
+    size: int,
+    *,
+    n_jobs: int,
+    progress: Progress | None = None,
+) -> None:
+    """Call block(first, last) over all items, `size` of them at a time, on threads."""
+    bounds = [(first, min(first + size, n_items)) for first in range(0, n_items, size)]
+
+    def run(bound: tuple[int, int]) -> int:
+        block(*bound)
+        return bound[1] - bound[0]
 
     done = 0
     if n_jobs == 1:
         for bound in bounds:
             done += run(bound)
             if progress is not None:
-                progress(done, n_resamples)
-        return out
+                progress(done, n_items)
+        return
     with ThreadPoolExecutor(n_jobs) as pool:
         try:
             for count in pool.map(run, bounds):
                 done += count
                 if progress is not None:
-                    progress(done, n_resamples)
+                    progress(done, n_items)
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    return out
 
 
 @driver(F3, I2, F2, F1, F1, INT, INT, F2, L1, F1)

@@ -52,6 +52,20 @@ def _row_against_block(  # type: ignore[no-untyped-def]
 
 
 @compiled
+def pair_terms(p, error, first, parameters, out, scratch):  # type: ignore[no-untyped-def]
+    """h_ij of the rows from `first` on, as many as `out` has room for, with all rows."""
+    n_rows = p.shape[1]
+    for i in range(out.shape[0]):
+        for start in range(0, n_rows, BLOCK):
+            stop = min(start + BLOCK, n_rows)
+            size = stop - start
+            _row_against_block(
+                p, error, first + i, p, error, start, scratch[:size], out[i, start:stop],
+                parameters, scratch[BLOCK:],
+            )  # fmt: skip
+
+
+@compiled
 def _sum_of_pairs(p, error, row_weights, parameters, scratch):  # type: ignore[no-untyped-def]
     """Sum over rows i < j of the weights' product times h_ij."""
     n_rows = p.shape[1]

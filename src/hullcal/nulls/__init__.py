@@ -6,9 +6,9 @@ import sys
 from functools import cache
 
 from hullcal._discovery import discover, named
-from hullcal.nulls._base import Null, Outcome, Resampling
+from hullcal.nulls._base import ONE_CALIBRATED, Null, Outcome, Resampling
 
-__all__ = ["Null", "Outcome", "Resampling", "available", "resolve"]
+__all__ = ["ONE_CALIBRATED", "Null", "Outcome", "Resampling", "available", "resolve"]
 
 
 @cache

@@ -20,6 +20,8 @@ Floats = NDArray[np.float64]
 #: H0 and H0' of the definitions, in words.
 CALIBRATED = "the convex hull of the members contains a calibrated classifier"
 TRUTH = "the convex hull of the members contains the truth"
+#: Both, for a set of one: labels drawn from its predictions are all that calibration asks for.
+ONE_CALIBRATED = "the classifier is calibrated"
 
 
 @dataclass(frozen=True, slots=True)

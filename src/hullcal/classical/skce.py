@@ -1,0 +1,223 @@
+"""Tests of Widmann et al. (2019): is the kernel calibration error zero?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hullcal import pvalues
+from hullcal._compiled.mixing import draw_counts
+from hullcal._compiled.streams import key_of
+from hullcal._validation import InvalidInputError, check_integer, check_seed
+from hullcal.classical._input import one_classifier
+from hullcal.classical.result import ClassicalTestResult
+from hullcal.kernels import Kernel, kernel_factors
+from hullcal.measures._all_pairs import BLOCK, pair_terms
+from hullcal.measures.skce import SKCE
+from hullcal.nulls import ONE_CALIBRATED
+
+Floats = NDArray[np.float64]
+
+#: B, which bounds |h|; derived in the docstring of `skce_test`.
+BOUND = 2.0
+#: Terms h of a block of rows with all rows, and counts of a block of replicates, held at once.
+_TERMS, _COUNTS = 4_000_000, 16_000_000
+
+_METHODS = {
+    "asymptotic": ("ul",),
+    "bootstrap": ("uq",),
+    "distribution_free": ("ul", "uq", "b"),
+}
+
+
+def skce_test(
+    probs: ArrayLike,
+    labels: ArrayLike,
+    *,
+    estimator: Literal["ul", "uq", "b"] = "ul",
+    method: Literal["asymptotic", "bootstrap", "distribution_free"] = "asymptotic",
+    bandwidth: float | Literal["median"] = 1.0,
+    kernel: str | Kernel = "exponential",
+    n_resamples: int = 999,
+    rng: int | np.random.Generator | None = None,
+) -> ClassicalTestResult:
+    r"""Test whether one classifier is calibrated in the strong sense, by an SKCE estimator.
+
+    Write :math:`h_{ij} = (p_i - e_{y_i})^\top \Gamma(p_i, p_j) (p_j - e_{y_j})`, t for the estimate
+    and n for the number of rows. The tests are one-sided: only a large t speaks against calibration.
+
+    ``("ul", "asymptotic")``
+        The n/2 terms of disjoint pairs are independent with mean 0 under the hypothesis, so by the
+        central limit theorem :math:`\sqrt{\lfloor n/2 \rfloor}\, t / \hat\sigma` is asymptotically
+        standard normal, :math:`\hat\sigma` being the standard deviation of the terms (divided by
+        their number). Cost: n·K.
+
+    ``("uq", "bootstrap")``
+        Under the hypothesis :math:`E[h_{ij} \mid x_i, y_i] = 0`: the U-statistic is degenerate, and
+        n·t tends to a weighted sum of centred chi-squared variables. Arcones and Giné (1992): with
+        rows drawn with replacement, marked by a star,
+
+        .. math:: \frac{1}{n} \sum_{i \neq j} \Bigl( h^*_{ij} - \frac{1}{n} \sum_k h_{i^*k}
+                  - \frac{1}{n} \sum_k h_{kj^*} + \frac{1}{n^2} \sum_{k,l} h_{kl} \Bigr)
+
+        has the same limit. The null values are these, divided by n, so that they compare with t.
+        Cost: n²·(K + D), in blocks: never an n×n array.
+
+    ``("ul" | "uq" | "b", "distribution_free")``
+        Both kernels have :math:`\Gamma(p, p') = \gamma I` with :math:`0 < \gamma \le 1`, and
+        :math:`\lVert p - e_y \rVert_2^2 = \lVert p \rVert_2^2 - 2 p_y + 1 \le 2` in the unit simplex,
+        so by Cauchy and Schwarz :math:`|h| \le B = 2`; this is their :math:`B_{p;q}` for p = q = 2.
+        By Hoeffding's inequality for U-statistics, for t > 0 and ``"ul"``, ``"uq"``,
+
+        .. math:: P(T \ge t) \le \exp\bigl(-\lfloor n/2 \rfloor\, t^2 / (2 B^2)\bigr).
+
+        For ``"b"``, :math:`\sqrt{T}` is the norm of a mean of n independent elements with mean 0 and
+        norm at most :math:`\sqrt{B}`: its expectation is at most :math:`\sqrt{B/n}`, changing one
+        row changes it by at most :math:`2\sqrt{B}/n`, and by McDiarmid's inequality
+
+        .. math:: P(T \ge t) \le \exp\Bigl(-\tfrac{1}{2} \max\bigl(0, \sqrt{n t / B} - 1\bigr)^2\Bigr).
+
+        Valid for every n, and very conservative. (The Gaussian kernel of a total variation is not
+        positive definite for K > 2; the bound for ``"b"`` is then not proven.)
+
+    Parameters
+    ----------
+    probs : array-like of shape (n_samples, n_classes)
+    labels : array-like of shape (n_samples,)
+    estimator : {"ul", "uq", "b"}
+    method : {"asymptotic", "bootstrap", "distribution_free"}
+    bandwidth, kernel
+        As in `SKCE`.
+    n_resamples : int
+        D, for the bootstrap.
+    rng : int, numpy.random.Generator or None
+        Seed of the bootstrap.
+
+    Returns
+    -------
+    ClassicalTestResult
+
+    Examples
+    --------
+    >>> sure_and_wrong = [[1.0, 0.0]] * 100
+    >>> skce_test(sure_and_wrong, [1] * 100, method="distribution_free").pvalue < 1e-10
+    True
+    """
+    measure = SKCE(estimator=estimator, bandwidth=bandwidth, kernel=kernel)
+    _check_method(estimator, method)
+    predictions, truth, notes = one_classifier(probs, labels)
+    measure.check(len(truth), stacklevel=3)
+    sample = _Sample(
+        np.ascontiguousarray(predictions.T, dtype=np.float64),
+        truth,
+        measure.parameters(predictions),
+    )
+    statistic = measure.evaluate(sample.mixed, truth, sample.parameters)
+    null, seed = np.empty(0), None
+    if method == "asymptotic":
+        pvalue = _normal(sample.disjoint_terms())
+    elif method == "bootstrap":
+        seed = check_seed(rng)
+        null = _bootstrap(sample, check_integer(n_resamples, "n_resamples", 1), key_of(seed))
+        pvalue = pvalues.monte_carlo(statistic, null)
+    else:
+        pvalue = _bounded(statistic, len(truth), estimator)
+    return ClassicalTestResult(
+        statistic=statistic,
+        pvalue=pvalue,
+        test=f"Widmann et al., {measure.name}, {method}",
+        hypothesis=ONE_CALIBRATED,
+        settings={**measure.settings(), "method": method},
+        null_distribution=null,
+        seed=seed,
+        n_samples=len(truth),
+        n_classes=predictions.shape[1],
+        notes=notes,
+    )
+
+
+def _check_method(estimator: str, method: str) -> None:
+    if method not in _METHODS:
+        raise InvalidInputError(f"`method` must be one of {sorted(_METHODS)}; got {method!r}.")
+    if estimator not in _METHODS[method]:
+        raise InvalidInputError(
+            f"method `{method}` does not go with estimator `{estimator}`; it takes "
+            f"{' or '.join(_METHODS[method])}, and method `distribution_free` takes every estimator."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """Predictions (K, N), labels, and the kernel's parameters."""
+
+    mixed: Floats
+    labels: NDArray[np.int32]
+    parameters: Floats
+
+    def errors(self) -> Floats:
+        """p - e_y, (K, N)."""
+        errors = self.mixed.copy()
+        errors[self.labels, np.arange(len(self.labels))] -= 1.0
+        return errors
+
+    def disjoint_terms(self) -> Floats:
+        """h of rows 0 and 1, 2 and 3, and so on."""
+        n_paired = 2 * (len(self.labels) // 2)
+        p, errors = self.mixed[:, :n_paired], self.errors()[:, :n_paired]
+        factors = 0.5 * np.abs(p[:, ::2] - p[:, 1::2]).sum(axis=0)
+        kernel_factors(factors, self.parameters[0], self.parameters[1], np.empty_like(factors))
+        terms: Floats = factors * (errors[:, ::2] * errors[:, 1::2]).sum(axis=0)
+        return terms
+
+
+def _normal(terms: Floats) -> float:
+    mean, deviation = float(terms.mean()), float(terms.std())
+    if deviation == 0.0:
+        # Certain-and-right predictions, or a single pair: no spread, and the sign alone decides.
+        return 0.0 if mean > 0.0 else 1.0
+    return 0.5 * math.erfc(math.sqrt(len(terms) / 2.0) * mean / deviation)
+
+
+def _bounded(statistic: float, n_samples: int, estimator: str) -> float:
+    if estimator == "b":
+        excess = math.sqrt(n_samples * max(statistic, 0.0) / BOUND) - 1.0
+        return math.exp(-0.5 * max(excess, 0.0) ** 2)
+    return math.exp(-(n_samples // 2) * max(statistic, 0.0) ** 2 / (2.0 * BOUND**2))
+
+
+def _bootstrap(sample: _Sample, n_resamples: int, key: NDArray[np.uint64]) -> Floats:
+    """Arcones and Giné's bootstrap of the degenerate U-statistic.
+
+    With w the times that each row is drawn and c = w - 1, the sum over all i and j of the centred
+    terms is c'Hc; the sum over i = j, to be taken off, is w'(diagonal - 2 row means + mean).
+    """
+    n_samples = len(sample.labels)
+    size = max(1, _COUNTS // n_samples)
+    out = np.empty(n_resamples)
+    for first in range(0, n_resamples, size):
+        counts = np.zeros((min(size, n_resamples - first), n_samples))
+        draw_counts(key, first, 1, counts)
+        quadratic, row_means, diagonal = _quadratic_forms(sample, counts - 1.0)
+        doubled = counts @ (diagonal - 2.0 * row_means + row_means.mean())
+        out[first : first + len(counts)] = (quadratic - doubled) / n_samples**2
+    return out
+
+
+def _quadratic_forms(sample: _Sample, c: Floats) -> tuple[Floats, Floats, Floats]:
+    """c'Hc for every row c, with the row means and the diagonal of H, which is never held whole."""
+    n_samples = len(sample.labels)
+    size = max(1, _TERMS // n_samples)
+    errors, scratch = sample.errors(), np.empty(3 * BLOCK)
+    quadratic, row_means, diagonal = np.zeros(len(c)), np.empty(n_samples), np.empty(n_samples)
+    for first in range(0, n_samples, size):
+        rows = slice(first, min(first + size, n_samples))
+        terms = np.empty((rows.stop - first, n_samples))
+        pair_terms(sample.mixed, errors, first, sample.parameters, terms, scratch)
+        quadratic += np.einsum("dn,dn->d", c @ terms.T, c[:, rows])
+        row_means[rows] = terms.mean(axis=1)
+        diagonal[rows] = terms[np.arange(len(terms)), np.arange(first, rows.stop)]
+    return quadratic, row_means, diagonal
