@@ -142,11 +142,11 @@ class ClassifierSet:
         Returns
         -------
         ndarray of bool and shape (n_samples,)
-            True where a combination comes within 1e-9 of the point in total variation, by a linear
-            program per instance.
+            True where a combination comes within 1e-9 of the point in total variation (1e-6 if
+            either is less than float64).
         """
         points = _validation.check_points(point, self.n_samples, self.n_classes)
-        return hull.distance_to_hull(self.probs, points) <= hull.TOLERANCE
+        return hull.in_hull(self.probs, points)
 
     def accuracy(self, labels: Any, *, weights: Any = None) -> Any:
         """Share of rows whose most probable class is the label.

@@ -117,11 +117,12 @@ def check_points(point: Any, n_samples: int, n_classes: int) -> NDArray[Any]:
     Returns
     -------
     ndarray of shape (n_samples, n_classes)
+        As they came: renormalising could move a point off the hull it lies in.
     """
     array = as_array(point, "point").array
     if array.shape not in ((n_classes,), (n_samples, n_classes)):
         rule = f"must have shape ({n_samples}, {n_classes}), or ({n_classes},) for every instance"
         repair = "Give one distribution over the classes for each instance."
         raise refusal("point", rule, f"shape {array.shape}", repair)
-    points = check_probs(np.atleast_2d(array)).probs[:, 0, :]
-    return np.broadcast_to(points, (n_samples, n_classes))
+    check_probs(np.atleast_2d(array))
+    return np.broadcast_to(array, (n_samples, n_classes))

@@ -111,6 +111,11 @@ def skce_test(
     _check_method(estimator, method)
     predictions, truth, notes = one_classifier(probs, labels)
     measure.check(len(truth), stacklevel=3)
+    if method == "asymptotic" and len(truth) < 4:
+        raise InvalidInputError(
+            f"method `asymptotic` needs two pairs of rows, whose spread it estimates; got "
+            f"{len(truth)} rows."
+        )
     sample = _Sample(
         np.ascontiguousarray(predictions.T, dtype=np.float64),
         truth,
@@ -177,7 +182,7 @@ class _Sample:
 def _normal(terms: Floats) -> float:
     mean, deviation = float(terms.mean()), float(terms.std())
     if deviation == 0.0:
-        # Certain-and-right predictions, or a single pair: no spread, and the sign alone decides.
+        # Certain-and-right predictions: no spread, and the sign alone decides.
         return 0.0 if mean > 0.0 else 1.0
     return 0.5 * math.erfc(math.sqrt(len(terms) / 2.0) * mean / deviation)
 

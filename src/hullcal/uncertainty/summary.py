@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from hullcal._validation import ApproximationWarning
 from hullcal.sets import ClassifierSet
 from hullcal.uncertainty.entropy import entropy_bounds, mutual_information
 from hullcal.uncertainty.hartley import generalized_hartley, is_approximate
@@ -58,7 +56,8 @@ def summary(probs: Any, *, n_jobs: int = 1) -> Sizes:
     Parameters
     ----------
     probs : array-like of shape (n_samples, n_members, n_classes), or ClassifierSet
-        More than 16 classes are merged for the generalised Hartley measure; `approximated` tells.
+        More than 16 classes are merged for the generalised Hartley measure; a warning and
+        `approximated` tell.
     n_jobs : int
         Threads; -1 for all cores.
 
@@ -73,18 +72,12 @@ def summary(probs: Any, *, n_jobs: int = 1) -> Sizes:
     """
     classifiers = ClassifierSet.of(probs)
     lower, upper = entropy_bounds(classifiers, n_jobs=n_jobs)
-    approximated = is_approximate(classifiers.n_classes)
-    with warnings.catch_warnings():
-        if approximated:
-            # The field of that name says it.
-            warnings.simplefilter("ignore", ApproximationWarning)
-        hartley = generalized_hartley(classifiers, n_jobs=n_jobs)
     return Sizes(
         mutual_information=float(mutual_information(classifiers, n_jobs=n_jobs).mean()),
-        generalized_hartley=float(hartley.mean()),
+        generalized_hartley=float(generalized_hartley(classifiers, n_jobs=n_jobs).mean()),
         lower_entropy=float(lower.mean()),
         upper_entropy=float(upper.mean()),
         tv_diameter=float(tv_diameter(classifiers, n_jobs=n_jobs).mean()),
         interval_width=float(interval_width(classifiers, n_jobs=n_jobs).mean()),
-        approximated=approximated,
+        approximated=is_approximate(classifiers.n_classes),
     )

@@ -1,0 +1,1 @@
+"""A set should be valid and small: what adding members does to both."""

@@ -1,0 +1,602 @@
+"""The tests of one classifier: against their formulas, against published results, and under H0."""
+
+import math
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import binom, binomtest, chi2
+
+import hullcal as hc
+import oracles_classical as oracle
+from oracles import draw_labels
+
+ALPHA = 0.05
+KERNELS = ("exponential", "gaussian")
+ESTIMATORS = ("ul", "uq", "b")
+
+
+def smooth(seed, n=60, k=3, concentration=1.0):
+    """Forecasts without ties and labels that follow them."""
+    rng = np.random.default_rng([seed, n, k])
+    probs = rng.dirichlet(np.full(k, concentration), size=n)
+    return probs, draw_labels(rng, probs)
+
+
+def coarse(seed, n=61, k=3, parts=8):
+    """Forecasts in eighths, so that rows are tied across every cut and some claim 0 or 1."""
+    rng = np.random.default_rng([seed, n, k, parts])
+    probs = rng.multinomial(parts, np.full(k, 1 / k), size=n) / parts
+    return probs, draw_labels(rng, probs)
+
+
+def quiet(test, *data, **options):
+    """The test, whatever it has to say about small counts."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", hc.HullcalWarning)
+        return test(*data, **options)
+
+
+# Hosmer-Lemeshow: the statistic
+
+
+@pytest.mark.parametrize("data", [smooth, coarse])
+@pytest.mark.parametrize("k", [2, 3, 5])
+@pytest.mark.parametrize("n_bins", [1, 2, 3, 7, 10])
+def test_hosmer_lemeshow_against_the_oracle(data, k, n_bins):
+    for seed in range(4):
+        probs, labels = data(seed, k=k)
+        result = quiet(hc.classical.hosmer_lemeshow, probs, labels, n_bins=n_bins)
+        expected = oracle.hosmer_lemeshow(probs, labels, n_bins)
+        assert result.statistic == pytest.approx(expected, rel=1e-10, abs=1e-10)
+        assert result.degrees_of_freedom == (k - 1) * n_bins
+        assert result.pvalue == pytest.approx(
+            oracle.chi2_tail(expected, (k - 1) * n_bins), rel=1e-8, abs=1e-300
+        )
+
+
+@pytest.mark.parametrize(("n", "n_bins"), [(60, 10), (60, 6), (40, 4), (21, 7)])
+def test_two_classes_give_the_textbook_statistic(n, n_bins):
+    for seed in range(5):
+        probs, labels = smooth(seed, n=n, k=2)
+        result = quiet(hc.classical.hosmer_lemeshow, probs, labels, n_bins=n_bins)
+        expected = oracle.hosmer_lemeshow_textbook(probs[:, 1], labels, n_bins)
+        assert result.statistic == pytest.approx(expected, rel=1e-10)
+
+
+def test_one_bin_is_pearsons_test_by_hand():
+    # Expected counts (10, 5, 5), observed (7, 8, 5): 9/10 + 9/5 + 0 = 2.7 with 2 degrees of freedom.
+    probs = np.tile([0.5, 0.25, 0.25], (20, 1))
+    labels = np.repeat([0, 1, 2], [7, 8, 5])
+    result = hc.classical.hosmer_lemeshow(probs, labels, n_bins=1)
+    assert result.statistic == pytest.approx(2.7)
+    assert result.degrees_of_freedom == 2
+    assert result.pvalue == pytest.approx(math.exp(-1.35))
+
+
+def test_a_constant_forecast_shares_its_rows_over_all_bins():
+    # Each of B bins holds N/B rows with the average label, so that B equal terms add up to Pearson's.
+    probs = np.tile([0.5, 0.25, 0.25], (40, 1))
+    labels = np.repeat([0, 1, 2], [14, 16, 10])
+    one = quiet(hc.classical.hosmer_lemeshow, probs, labels, n_bins=1)
+    many = quiet(hc.classical.hosmer_lemeshow, probs, labels, n_bins=8)
+    assert many.statistic == pytest.approx(one.statistic)
+    assert many.degrees_of_freedom == 8 * one.degrees_of_freedom
+
+
+def test_the_statistic_does_not_depend_on_the_order_of_tied_rows():
+    probs, labels = coarse(0)
+    order = np.random.default_rng(0).permutation(len(labels))
+    one = quiet(hc.classical.hosmer_lemeshow, probs, labels)
+    other = quiet(hc.classical.hosmer_lemeshow, probs[order], labels[order])
+    assert one.statistic == pytest.approx(other.statistic, rel=1e-12)
+
+
+def test_what_is_called_impossible_and_happens_is_infinitely_bad():
+    probs = np.repeat([[1.0, 0.0], [0.5, 0.5]], 20, axis=0)
+    labels = np.tile([0, 1], 20)
+    result = quiet(hc.classical.hosmer_lemeshow, probs, labels, n_bins=2)
+    assert result.statistic == math.inf
+    assert result.pvalue == 0.0
+    assert result.decide(1e-9)
+
+
+def test_what_is_called_impossible_and_does_not_happen_counts_nothing():
+    probs = np.repeat([[1.0, 0.0], [0.5, 0.5]], 20, axis=0)
+    labels = np.concatenate([np.zeros(20, int), np.tile([0, 1], 10)])
+    result = quiet(hc.classical.hosmer_lemeshow, probs, labels, n_bins=2)
+    assert result.statistic == 0.0
+    assert result.pvalue == 1.0
+
+
+# Hosmer-Lemeshow: degrees of freedom, refusals, the result
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+@pytest.mark.parametrize("n_bins", [3, 5, 10])
+def test_a_fitted_model_costs_two_bins_per_free_class(k, n_bins):
+    probs, labels = smooth(1, k=k)
+    held_out = quiet(hc.classical.hosmer_lemeshow, probs, labels, n_bins=n_bins)
+    fitted = quiet(hc.classical.hosmer_lemeshow, probs, labels, n_bins=n_bins, fitted=True)
+    assert fitted.statistic == held_out.statistic
+    assert fitted.degrees_of_freedom == (k - 1) * (n_bins - 2)
+    expected = chi2.sf(fitted.statistic, (k - 1) * (n_bins - 2))
+    assert fitted.pvalue == pytest.approx(expected, rel=1e-10)
+    assert fitted.pvalue < held_out.pvalue
+
+
+@pytest.mark.parametrize("n_bins", [1, 2])
+def test_a_fitted_model_needs_three_bins(n_bins):
+    probs, labels = smooth(0)
+    with pytest.raises(hc.InvalidInputError, match="`n_bins`"):
+        quiet(hc.classical.hosmer_lemeshow, probs, labels, n_bins=n_bins, fitted=True)
+
+
+@pytest.mark.parametrize("n_bins", [0, -1, 2.5, "ten"])
+def test_bins_are_counted_in_positive_integers(n_bins):
+    probs, labels = smooth(0)
+    with pytest.raises(hc.InvalidInputError, match="`n_bins`"):
+        hc.classical.hosmer_lemeshow(probs, labels, n_bins=n_bins)
+
+
+def test_options_are_given_by_name():
+    probs, labels = smooth(0)
+    with pytest.raises(TypeError):
+        hc.classical.hosmer_lemeshow(probs, labels, 10)
+    with pytest.raises(TypeError):
+        hc.classical.skce_test(probs, labels, "ul")
+    with pytest.raises(TypeError):
+        hc.classical.resampling_test(probs, labels, "ece_conf")
+
+
+@pytest.mark.parametrize("test", ["hosmer_lemeshow", "resampling_test", "skce_test"])
+def test_a_set_of_several_members_is_refused(test):
+    probs, labels = smooth(0)
+    with pytest.raises(hc.InvalidInputError, match="`probs`"):
+        getattr(hc.classical, test)(np.stack([probs, probs], axis=1), labels)
+
+
+@pytest.mark.parametrize("test", ["hosmer_lemeshow", "resampling_test", "skce_test"])
+def test_labels_that_do_not_match_are_refused(test):
+    probs, labels = smooth(0)
+    with pytest.raises(hc.InvalidInputError, match="`labels`"):
+        getattr(hc.classical, test)(probs, labels[:-1])
+    with pytest.raises(hc.InvalidInputError, match="`labels`"):
+        getattr(hc.classical, test)(probs, labels + 3)
+
+
+def test_the_decision_is_that_of_the_p_value():
+    probs, labels = smooth(3)
+    result = quiet(hc.classical.hosmer_lemeshow, probs, labels)
+    assert 0 < result.pvalue < 1
+    assert result.decide(result.pvalue)
+    assert not result.decide(np.nextafter(result.pvalue, 0))
+
+
+def test_the_result_is_readable_as_a_dictionary():
+    probs, labels = smooth(3)
+    result = quiet(hc.classical.hosmer_lemeshow, probs, labels)
+    record = result.to_dict()
+    for name in ("statistic", "pvalue", "degrees_of_freedom"):
+        assert record[name] == getattr(result, name)
+
+
+def test_the_input_is_untouched():
+    probs, labels = coarse(0)
+    copies = probs.copy(), labels.copy()
+    quiet(hc.classical.hosmer_lemeshow, probs, labels)
+    quiet(hc.classical.skce_test, probs, labels)
+    quiet(hc.classical.resampling_test, probs, labels, n_resamples=19, rng=0)
+    np.testing.assert_array_equal(probs, copies[0])
+    np.testing.assert_array_equal(labels, copies[1])
+
+
+# Hosmer-Lemeshow: the warning
+
+
+def bins_of_twenty(low, n_low):
+    """Ten bins of 20 rows; `n_low` of them give class 1 the probability `low`, the others .4."""
+    p = np.repeat([low] * n_low + [0.4] * (10 - n_low), 20)
+    return np.column_stack([1 - p, p]), np.tile([0, 0, 0, 1, 1], 40)
+
+
+def test_large_expected_counts_pass_in_silence():
+    hc.classical.hosmer_lemeshow(*bins_of_twenty(0.3, 5))
+
+
+def test_a_fifth_of_the_cells_may_expect_less_than_five():
+    # 4 of 20 cells expect 20 * .2 = 4.
+    hc.classical.hosmer_lemeshow(*bins_of_twenty(0.2, 4))
+
+
+def test_more_than_a_fifth_of_the_cells_below_five_is_worth_a_warning():
+    with pytest.warns(hc.HullcalWarning):
+        hc.classical.hosmer_lemeshow(*bins_of_twenty(0.2, 5))
+
+
+def test_one_cell_below_one_is_worth_a_warning():
+    with pytest.warns(hc.HullcalWarning):
+        hc.classical.hosmer_lemeshow(*bins_of_twenty(0.04, 1))
+
+
+# The resampling test is Algorithm 1 with one member
+
+
+@pytest.mark.parametrize("measure", ["ece_conf", "ece_cwise", "hl_cwise", "skce_ul", "skce_uq"])
+def test_the_resampling_test_is_the_test_of_a_set_of_one(measure):
+    probs, labels = smooth(5, n=50)
+    options = {"measure": measure, "n_resamples": 39, "rng": 11}
+    one = quiet(hc.classical.resampling_test, probs, labels, **options)
+    other = quiet(hc.calibration_test, probs[:, None, :], labels, null="refit", **options)
+    assert one == other
+    assert one.pvalue == other.pvalue
+    np.testing.assert_array_equal(one.null_distribution, other.null_distribution)
+
+
+def test_the_resampling_test_takes_a_measure_with_options():
+    probs, labels = smooth(5, n=50)
+    measure = hc.ConfidenceECE(n_bins=4)
+    result = quiet(hc.classical.resampling_test, probs, labels, measure=measure, n_resamples=19)
+    assert result.statistic == pytest.approx(measure(probs, labels), rel=1e-12)
+
+
+def test_the_resampling_test_follows_its_seed_and_nothing_else():
+    probs, labels = smooth(6, n=50)
+    one, same, threads, other = (
+        hc.classical.resampling_test(probs, labels, n_resamples=39, rng=seed, n_jobs=n_jobs)
+        for seed, n_jobs in [(1, 1), (1, 1), (1, 2), (2, 1)]
+    )
+    np.testing.assert_array_equal(one.null_distribution, same.null_distribution)
+    np.testing.assert_array_equal(one.null_distribution, threads.null_distribution)
+    assert not np.array_equal(one.null_distribution, other.null_distribution)
+
+
+def test_the_resampling_test_decides_at_its_alpha():
+    probs, labels = smooth(6, n=50)
+    results = [
+        hc.classical.resampling_test(probs, labels, n_resamples=39, alpha=alpha, rng=0)
+        for alpha in (0.05, 0.99)
+    ]
+    assert [result.alpha for result in results] == [0.05, 0.99]
+    assert results[0].pvalue == results[1].pvalue
+    assert [result.rejected for result in results] == [False, True]
+
+
+# SKCE: the statistic and the three p-values against the oracle
+
+
+@pytest.mark.parametrize("data", [smooth, coarse])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("bandwidth", [0.2, 1.0])
+def test_the_asymptotic_test_against_the_oracle(data, kernel, bandwidth):
+    for seed in range(4):
+        probs, labels = data(seed, n=41)
+        result = quiet(hc.classical.skce_test, probs, labels, bandwidth=bandwidth, kernel=kernel)
+        h = oracle.skce_terms(probs, labels, bandwidth, kernel)
+        assert result.statistic == pytest.approx(oracle.skce(h, "ul"), rel=1e-10, abs=1e-14)
+        assert result.pvalue == pytest.approx(oracle.asymptotic_pvalue(h), rel=1e-8)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_distribution_free_test_against_the_oracle(estimator, kernel):
+    for seed in range(4):
+        probs, labels = smooth(seed, n=41)
+        labels = np.where(np.arange(41) % 4 == 0, labels, 0)  # class 0 far too often
+        result = quiet(
+            hc.classical.skce_test,
+            probs,
+            labels,
+            estimator=estimator,
+            method="distribution_free",
+            kernel=kernel,
+        )
+        expected = oracle.skce(oracle.skce_terms(probs, labels, 1.0, kernel), estimator)
+        assert result.statistic == pytest.approx(expected, rel=1e-10, abs=1e-14)
+        bound = oracle.distribution_free_pvalue(estimator, 41, expected)
+        assert result.pvalue == pytest.approx(bound, rel=1e-9)
+        if estimator == "b":
+            assert 0 < bound < 1
+
+
+@pytest.mark.parametrize(("estimator", "method"), [("ul", "asymptotic"), ("uq", "bootstrap")])
+@pytest.mark.parametrize("options", [{"bandwidth": 0.3}, {"kernel": "gaussian"}])
+def test_the_statistic_is_the_measure(estimator, method, options):
+    probs, labels = smooth(9)
+    result = hc.classical.skce_test(
+        probs, labels, estimator=estimator, method=method, n_resamples=19, rng=0, **options
+    )
+    assert result.statistic == pytest.approx(
+        hc.SKCE(estimator=estimator, **options)(probs, labels), rel=1e-10
+    )
+
+
+def test_the_terms_are_never_beyond_the_bound():
+    # |h| <= 2 is what the distribution-free bounds rest on; the worst case attains it.
+    worst = oracle.skce_terms(np.tile([1.0, 0.0, 0.0], (4, 1)), np.ones(4, int))
+    assert worst.max() == 2.0
+    for seed in range(5):
+        probs = np.random.default_rng(seed).dirichlet(np.full(3, 0.1), size=20)
+        labels = np.random.default_rng(seed).integers(3, size=20)
+        for kernel in KERNELS:
+            assert np.abs(oracle.skce_terms(probs, labels, 1.0, kernel)).max() <= 2
+
+
+def test_distribution_free_values_by_hand():
+    # Every term is 2 in ten rows: exp(-5 * 4 / 8) for the unbiased, exp(-(sqrt(10) - 1)^2 / 2) for b.
+    probs, labels = np.tile([1.0, 0.0], (10, 1)), np.ones(10, int)
+    expected = {
+        "ul": math.exp(-2.5),
+        "uq": math.exp(-2.5),
+        "b": math.exp(-((math.sqrt(10) - 1) ** 2) / 2),
+    }
+    for estimator, value in expected.items():
+        result = quiet(
+            hc.classical.skce_test, probs, labels, estimator=estimator, method="distribution_free"
+        )
+        assert result.statistic == pytest.approx(2.0)
+        assert result.pvalue == pytest.approx(value)
+
+
+# SKCE: the bootstrap against every possible resample
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3, 6])
+def test_the_bootstrap_p_value_estimates_that_of_all_resamples(seed):
+    n, n_resamples = 5, 4999
+    rng = np.random.default_rng(seed)
+    probs, labels = rng.dirichlet(np.ones(3), size=n), rng.integers(3, size=n)
+    h = oracle.skce_terms(probs, labels)
+    observed = n * oracle.skce(h, "uq")
+    everything = oracle.bootstrap_distribution(h)
+    assert everything.mean() == pytest.approx(0.0, abs=1e-12)  # what recentring is for
+    exact = float(np.mean(everything >= observed - 1e-12))
+    assert 0.02 < exact < 0.98
+    result = quiet(
+        hc.classical.skce_test,
+        probs,
+        labels,
+        estimator="uq",
+        method="bootstrap",
+        n_resamples=n_resamples,
+        rng=seed,
+    )
+    count = result.pvalue * (n_resamples + 1) - 1
+    assert count == pytest.approx(round(count), abs=1e-6)
+    assert binomtest(round(count), n_resamples, exact).pvalue > 1e-3
+
+
+def test_the_bootstrap_follows_its_seed():
+    probs, labels = smooth(2, n=40)
+    options = {"estimator": "uq", "method": "bootstrap", "n_resamples": 199}
+    one, same = (hc.classical.skce_test(probs, labels, rng=1, **options) for _ in range(2))
+    assert one.pvalue == same.pvalue
+    others = {hc.classical.skce_test(probs, labels, rng=s, **options).pvalue for s in range(8)}
+    assert len(others) > 1
+
+
+def test_the_bootstrap_p_value_is_never_zero():
+    probs, labels = np.tile([0.98, 0.01, 0.01], (40, 1)), np.tile([1, 2], 20)
+    result = hc.classical.skce_test(
+        probs, labels, estimator="uq", method="bootstrap", n_resamples=99, rng=0
+    )
+    assert result.pvalue == pytest.approx(1 / 100)
+
+
+# SKCE: what is not offered, and what is degenerate
+
+
+@pytest.mark.parametrize(
+    ("estimator", "method"),
+    [("ul", "bootstrap"), ("uq", "asymptotic"), ("b", "asymptotic"), ("b", "bootstrap")],
+)
+def test_a_combination_without_theory_is_refused_in_both_names(estimator, method):
+    probs, labels = smooth(0)
+    with pytest.raises(hc.InvalidInputError) as caught:
+        hc.classical.skce_test(probs, labels, estimator=estimator, method=method)
+    assert repr(estimator)[1:-1] in str(caught.value)
+    assert method in str(caught.value)
+    assert "estimator" in str(caught.value)
+    assert "method" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"estimator": "ux"}, {"method": "exact"}, {"kernel": "linear"}, {"bandwidth": 0.0}],
+)
+def test_unknown_options_are_refused_by_name(options):
+    probs, labels = smooth(0)
+    with pytest.raises(hc.InvalidInputError, match=f"`{next(iter(options))}`"):
+        hc.classical.skce_test(probs, labels, **options)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "method"),
+    [
+        ("ul", "asymptotic"),
+        ("uq", "bootstrap"),
+        ("ul", "distribution_free"),
+        ("uq", "distribution_free"),
+        ("b", "distribution_free"),
+    ],
+)
+def test_certain_and_right_gives_no_evidence_at_all(estimator, method):
+    labels = np.arange(40) % 3
+    result = hc.classical.skce_test(
+        np.eye(3)[labels], labels, estimator=estimator, method=method, n_resamples=19, rng=0
+    )
+    assert result.statistic == 0.0
+    assert result.pvalue == 1.0
+
+
+def test_certain_and_wrong_without_any_variance_is_all_the_evidence():
+    result = hc.classical.skce_test(np.tile([1.0, 0.0, 0.0], (40, 1)), np.ones(40, int))
+    assert result.statistic == pytest.approx(2.0)
+    assert result.pvalue == 0.0
+
+
+def test_a_negative_estimate_without_variance_is_no_evidence():
+    # Every pair holds both labels of a fair coin: h = -1/2 each time.
+    result = hc.classical.skce_test(np.full((40, 2), 0.5), np.tile([0, 1], 20))
+    assert result.statistic == pytest.approx(-0.5)
+    assert result.pvalue == 1.0
+
+
+# Published results: three of the networks of Widmann et al. (2019)
+
+DATA = Path(__file__).parents[2] / "shared" / "data" / "cifar10_14nets.npz"
+published = pytest.mark.skipif(not DATA.exists(), reason=f"the predictions {DATA.name} are absent")
+BANDWIDTH = {
+    "densenet121": 0.9973334074,
+    "mobilenet_v2": 0.9986228943,
+    "resnet_orig": 0.9999801517,
+}
+ASYMPTOTIC = {
+    "densenet121": (-0.00034300214660923725, 0.8392336627764564),
+    "mobilenet_v2": (-4.487736692275322e-5, 0.5393426329629679),
+    "resnet_orig": (0.0004082206858650098, 0.26156146626936416),
+}
+# The published script squares the sign of a negative SKCE_ul away: there the bound is 1.
+DISTRIBUTION_FREE = {
+    ("densenet121", "b"): (0.00014200255937238076, 1.0),
+    ("mobilenet_v2", "b"): (0.00020640480253506248, 0.9998738282170359),
+    ("resnet_orig", "b"): (0.0004270270957092768, 0.899103196672312),
+    ("densenet121", "uq"): (0.00013014214272447108, 0.9999894144452068),
+    ("mobilenet_v2", "uq"): (0.00019108966621409577, 0.9999771782225871),
+    ("resnet_orig", "uq"): (0.00040901304129217786, 0.9998954481734563),
+    ("densenet121", "ul"): (-0.00034300214660923725, 1.0),
+    ("mobilenet_v2", "ul"): (-4.487736692275322e-5, 1.0),
+    ("resnet_orig", "ul"): (0.0004082206858650098, 0.9998958528434616),
+}
+
+
+def network(name):
+    with np.load(DATA) as stored:
+        member = stored["members"].tolist().index(name)
+        return stored["probs"][:, member].astype(float), stored["labels"].astype(int)
+
+
+@published
+@pytest.mark.parametrize("name", ASYMPTOTIC)
+def test_the_asymptotic_test_against_published_results(name):
+    statistic, pvalue = ASYMPTOTIC[name]
+    result = hc.classical.skce_test(*network(name), bandwidth=BANDWIDTH[name])
+    # The estimate is a difference of terms near 1 whose predictions were published as decimals.
+    assert result.statistic == pytest.approx(statistic, abs=3e-10)
+    assert result.pvalue == pytest.approx(pvalue, abs=5e-7)
+
+
+@published
+@pytest.mark.parametrize(("name", "estimator"), DISTRIBUTION_FREE)
+def test_the_distribution_free_test_against_published_results(name, estimator):
+    statistic, pvalue = DISTRIBUTION_FREE[name, estimator]
+    result = hc.classical.skce_test(
+        *network(name),
+        estimator=estimator,
+        method="distribution_free",
+        bandwidth=BANDWIDTH[name],
+    )
+    assert result.statistic == pytest.approx(statistic, rel=3e-7, abs=3e-10)
+    assert result.pvalue == pytest.approx(pvalue, abs=1e-7)
+
+
+# Level and power: 300 data sets of 200 rows and three classes
+
+N_SETS = 300
+MOST = binom.ppf(0.99, N_SETS, ALPHA)  # what a test that keeps its level exceeds once in a hundred
+SKCE_TESTS = [
+    ("ul", "asymptotic"),
+    ("uq", "bootstrap"),
+    ("ul", "distribution_free"),
+    ("uq", "distribution_free"),
+    ("b", "distribution_free"),
+]
+
+
+def honest(probs):
+    return probs
+
+
+def tempered(probs):
+    """Forecasts are overconfident: the truth is their square root, renormalised."""
+    return np.sqrt(probs)
+
+
+def tilted(probs):
+    """Forecasts overstate class 0: its true odds are a fifth of what they say."""
+    return probs * [0.2, 1, 1]
+
+
+def rejections(test, truth, n_sets=N_SETS, concentration=1.0):
+    count = 0
+    for d in range(n_sets):
+        rng = np.random.default_rng([2023, d])
+        probs = rng.dirichlet(np.full(3, concentration), size=200)
+        weights = truth(probs)
+        labels = draw_labels(rng, weights / weights.sum(axis=1, keepdims=True))
+        count += bool(test(probs, labels, d).pvalue <= ALPHA)
+    return count
+
+
+def hosmer_lemeshow(**options):
+    return lambda probs, labels, d: quiet(hc.classical.hosmer_lemeshow, probs, labels, **options)
+
+
+def resampling(probs, labels, d):
+    return hc.classical.resampling_test(probs, labels, n_resamples=39, rng=d)
+
+
+def skce(estimator, method):
+    options = {"estimator": estimator, "method": method, "n_resamples": 99}
+    return lambda probs, labels, d: hc.classical.skce_test(probs, labels, rng=d, **options)
+
+
+@pytest.mark.parametrize("n_bins", [5, 10])
+def test_hosmer_lemeshow_keeps_its_level_on_held_out_rows(n_bins):
+    assert rejections(hosmer_lemeshow(n_bins=n_bins), honest) <= MOST
+
+
+def test_fitted_degrees_of_freedom_are_too_few_for_held_out_rows():
+    # A control: nothing was fitted to these rows, so that the level of `fitted=True` must break.
+    fitted = rejections(hosmer_lemeshow(n_bins=5, fitted=True), honest)
+    assert fitted > MOST
+    assert fitted > rejections(hosmer_lemeshow(n_bins=5), honest)
+
+
+def test_the_resampling_test_keeps_its_level():
+    assert rejections(resampling, honest) <= MOST
+
+
+@pytest.mark.parametrize(("estimator", "method"), SKCE_TESTS)
+def test_the_tests_of_skce_keep_their_level(estimator, method):
+    count = rejections(skce(estimator, method), honest)
+    assert count <= MOST
+    if method == "distribution_free":
+        assert count == 0  # a bound that holds for every distribution is far from this one
+
+
+@pytest.mark.parametrize("test", [hosmer_lemeshow(), resampling], ids=["hl", "resampling"])
+def test_overconfidence_is_seen(test):
+    assert rejections(test, tempered, n_sets=100) > 80
+
+
+def test_the_bootstrap_sees_overconfidence_more_often_than_alpha():
+    count = rejections(skce("uq", "bootstrap"), tempered, n_sets=100, concentration=0.5)
+    assert count > binom.ppf(0.9999, 100, ALPHA)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "method", "least"), [("ul", "asymptotic", 30), ("uq", "bootstrap", 90)]
+)
+def test_an_overstated_class_is_seen_by_skce(estimator, method, least):
+    assert rejections(skce(estimator, method), tilted, n_sets=100) > least
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_distribution_free_bound_rejects_what_is_plainly_wrong(estimator):
+    # Nearly certain of class 0, and every class comes up as often: SKCE is about 2/3.
+    rng = np.random.default_rng(0)
+    probs, labels = rng.dirichlet([60, 1, 1], size=200), rng.integers(3, size=200)
+    result = hc.classical.skce_test(probs, labels, estimator=estimator, method="distribution_free")
+    assert result.pvalue <= ALPHA

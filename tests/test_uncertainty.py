@@ -1,0 +1,428 @@
+"""The size of a set: every measure of it against its definition, by hand, and its laws."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import hullcal as hc
+import oracles_uncertainty as oracle
+from hullcal import uncertainty
+
+SIZES = ("mutual_information", "generalized_hartley", "tv_diameter", "interval_width")
+BOUNDS = ("lower_entropy", "upper_entropy")
+LOG2 = math.log(2)
+
+
+def members(seed, n=12, m=4, k=4, concentration=1.0):
+    return np.random.default_rng([seed, n, m, k]).dirichlet(np.full(k, concentration), size=(n, m))
+
+
+def coarse(seed, n=12, m=4, k=4, parts=4):
+    """Members in quarters: ties, exact zeros and ones, and members that coincide."""
+    return np.random.default_rng([seed, n, m, k]).multinomial(
+        parts, np.full(k, 1 / k), size=(n, m)
+    ) / float(parts)
+
+
+def all_of(probs, **options):
+    """Every measure by its name, the two entropies apart."""
+    values = {name: getattr(uncertainty, name)(probs, **options) for name in SIZES}
+    values["lower_entropy"], values["upper_entropy"] = uncertainty.entropy_bounds(probs, **options)
+    return values
+
+
+def assert_bounds_enclose(probs, upper):
+    """The reported upper entropy against the certificate, instance by instance."""
+    for instance, value in zip(probs, upper, strict=True):
+        attained, bound = oracle.upper_entropy(instance)
+        assert bound - attained < 5e-9  # the oracle is worth something
+        assert attained - 1e-8 <= value <= bound + 1e-8
+
+
+# Against the oracles
+
+
+@pytest.mark.parametrize("draw", [members, coarse])
+@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize(("m", "k"), [(1, 3), (2, 2), (3, 5), (6, 3), (5, 6)])
+def test_sizes_against_the_oracle(name, draw, m, k):
+    probs = draw(1, n=6, m=m, k=k)
+    expected = [getattr(oracle, name)(instance) for instance in probs]
+    values = getattr(uncertainty, name)(probs)
+    assert values.dtype == np.float64
+    assert values.shape == (6,)
+    np.testing.assert_allclose(values, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("k", [7, 11, 16])
+def test_hartley_of_many_classes_against_the_sum_over_lower_probabilities(k):
+    for concentration in (0.1, 1.0):
+        probs = members(2, n=3, m=5, k=k, concentration=concentration)
+        expected = [oracle.generalized_hartley_by_coefficients(p) for p in probs]
+        values = uncertainty.generalized_hartley(probs)
+        np.testing.assert_allclose(values, expected, rtol=1e-9, atol=1e-10)
+
+
+def test_the_two_oracles_of_hartley_agree():
+    for k in range(2, 7):
+        for instance in members(3, n=3, m=3, k=k):
+            assert oracle.generalized_hartley(instance) == pytest.approx(
+                oracle.generalized_hartley_by_coefficients(instance), abs=1e-12
+            )
+
+
+@pytest.mark.parametrize("concentration", [0.1, 1.0, 30.0])
+@pytest.mark.parametrize(("m", "k"), [(2, 2), (2, 5), (3, 3), (4, 10), (8, 3), (6, 6)])
+def test_upper_entropy_against_its_certificate(m, k, concentration):
+    probs = members(4, n=5, m=m, k=k, concentration=concentration)
+    assert_bounds_enclose(probs, uncertainty.entropy_bounds(probs)[1])
+
+
+@pytest.mark.parametrize(("m", "k"), [(2, 3), (3, 3), (5, 4), (6, 5)])
+def test_upper_entropy_with_zeros_against_its_certificate(m, k):
+    probs = coarse(5, n=8, m=m, k=k)
+    assert_bounds_enclose(probs, uncertainty.entropy_bounds(probs)[1])
+
+
+def test_upper_entropy_with_nearly_impossible_classes_against_its_certificate():
+    probs = members(6, n=6, m=4, k=5, concentration=0.02)
+    assert_bounds_enclose(probs, uncertainty.entropy_bounds(probs)[1])
+
+
+def test_upper_entropy_of_members_that_nearly_coincide_against_its_certificate():
+    centre = members(7, n=6, m=1, k=5)
+    for spread in (1e-3, 1e-7, 1e-12):
+        probs = (1 - spread) * centre + spread * members(8, n=6, m=6, k=5)
+        probs /= probs.sum(axis=2, keepdims=True)
+        assert_bounds_enclose(probs, uncertainty.entropy_bounds(probs)[1])
+
+
+@pytest.mark.parametrize(("m", "n_steps"), [(2, 20_000), (3, 200)])
+def test_upper_entropy_against_a_fine_grid(m, n_steps):
+    for draw in (members, coarse):
+        probs = draw(9, n=5, m=m, k=4)
+        upper = uncertainty.entropy_bounds(probs)[1]
+        for instance, value in zip(probs, upper, strict=True):
+            points = oracle.combinations_on_a_grid(instance, n_steps)
+            best = max(oracle.entropy(p) for p in points)
+            assert best - 1e-8 <= value <= best + 1e-3
+
+
+@pytest.mark.parametrize("draw", [members, coarse])
+@pytest.mark.parametrize(("m", "k"), [(1, 3), (3, 3), (5, 8)])
+def test_no_combination_has_less_entropy_than_the_lower_bound_and_a_member_attains_it(draw, m, k):
+    probs = draw(10, n=5, m=m, k=k)
+    lower, upper = uncertainty.entropy_bounds(probs)
+    weights = np.random.default_rng(0).dirichlet(np.full(m, 0.3), size=500)
+    for instance, low, high in zip(probs, lower, upper, strict=True):
+        entropies = [oracle.entropy(w @ instance) for w in weights]
+        assert low - 1e-12 <= min(entropies)
+        assert max(entropies) <= high + 1e-8
+        assert low == pytest.approx(min(oracle.entropy(p) for p in instance), abs=1e-12)
+
+
+# By hand
+
+
+def test_two_classes_have_one_interval_and_three_names_for_it():
+    # Class 1 has probability .125 to .625: Hartley has m({0, 1}) = 1 - .375 - .125.
+    probs = np.array([[[0.875, 0.125], [0.375, 0.625], [0.5, 0.5]]])
+    for name in ("generalized_hartley", "tv_diameter", "interval_width"):
+        assert getattr(uncertainty, name)(probs) == pytest.approx([0.5], abs=1e-14)
+    lower, upper = uncertainty.entropy_bounds(probs)
+    assert upper == pytest.approx([LOG2], abs=1e-8)  # the hull holds the fair coin
+    assert lower == pytest.approx([-0.875 * math.log(0.875) - 0.125 * math.log(0.125)])
+
+
+def test_two_members_certain_of_different_classes():
+    probs = np.array([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
+    assert uncertainty.mutual_information(probs) == pytest.approx([LOG2])
+    assert uncertainty.generalized_hartley(probs) == pytest.approx([1.0])
+    assert uncertainty.tv_diameter(probs) == pytest.approx([1.0])
+    assert uncertainty.interval_width(probs) == pytest.approx([2 / 3])
+    lower, upper = uncertainty.entropy_bounds(probs)
+    assert lower == pytest.approx([0.0], abs=1e-15)
+    assert upper == pytest.approx([LOG2], abs=1e-8)
+
+
+def test_hartley_of_three_classes_by_hand():
+    # nu: {0} .25, {1} .25, {2} 0, {0,1} .75, {0,2} .25, {1,2} .5.
+    # m: {0,1} .75 - .5 = .25, {0,2} .25 - .25 = 0, {1,2} .5 - .25 = .25, all three 1 - .5 - .5 = 0.
+    probs = np.array([[[0.25, 0.5, 0.25], [0.5, 0.25, 0.25], [0.5, 0.5, 0.0], [0.25, 0.75, 0.0]]])
+    assert uncertainty.generalized_hartley(probs) == pytest.approx([0.25 + 0.25], abs=1e-14)
+    # Without the last two: {2} .25, {0,1} .75, {0,2} .5, {1,2} .5; only {0,1} has a mass, .25.
+    assert uncertainty.generalized_hartley(probs[:, :2]) == pytest.approx([0.25], abs=1e-14)
+
+
+@pytest.mark.parametrize("k", [2, 3, 7, 16])
+def test_the_vacuous_set_is_as_large_as_can_be(k):
+    values = all_of(np.eye(k)[None])
+    assert values["generalized_hartley"] == pytest.approx([math.log2(k)], abs=1e-10)
+    assert values["mutual_information"] == pytest.approx([math.log(k)])
+    assert values["tv_diameter"] == pytest.approx([1.0])
+    assert values["interval_width"] == pytest.approx([1.0])
+    assert values["lower_entropy"] == pytest.approx([0.0], abs=1e-15)
+    assert values["upper_entropy"] == pytest.approx([math.log(k)], abs=1e-8)
+
+
+def test_upper_entropy_on_an_edge_that_does_not_hold_the_uniform():
+    # On (t, 3/4 - t, 1/4) the entropy is largest at t = 3/8.
+    probs = np.array([[[0.75, 0.0, 0.25], [0.0, 0.75, 0.25]]])
+    expected = -0.75 * math.log(0.375) - 0.25 * math.log(0.25)
+    assert uncertainty.entropy_bounds(probs)[1] == pytest.approx([expected], abs=1e-8)
+
+
+def test_upper_entropy_at_a_member():
+    # The second member is further from the uniform along the same line.
+    probs = np.array([[[0.5, 0.25, 0.25], [0.75, 0.125, 0.125]]])
+    assert uncertainty.entropy_bounds(probs)[1] == pytest.approx([1.5 * LOG2], abs=1e-8)
+
+
+# Laws
+
+
+@pytest.mark.parametrize("draw", [members, coarse])
+def test_members_that_agree_are_a_point(draw):
+    probs = np.repeat(draw(11, m=1), 5, axis=1)
+    values = all_of(probs)
+    for name in SIZES:
+        np.testing.assert_allclose(values[name], 0, atol=1e-12)
+    np.testing.assert_allclose(values["upper_entropy"], values["lower_entropy"], atol=1e-8)
+
+
+@pytest.mark.parametrize("draw", [members, coarse])
+def test_one_member_is_a_point_in_two_dimensions_or_three(draw):
+    probs = draw(12, m=1)
+    values, flat = all_of(probs), all_of(probs[:, 0])
+    for name in SIZES:
+        np.testing.assert_allclose(values[name], 0, atol=1e-12)
+    for name in (*SIZES, *BOUNDS):
+        np.testing.assert_array_equal(values[name], flat[name])
+    expected = [oracle.entropy(p) for p in probs[:, 0]]
+    np.testing.assert_allclose(values["lower_entropy"], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("draw", [members, coarse])
+def test_no_size_is_negative_nor_beyond_its_largest_value(draw):
+    for k in (2, 5):
+        values = all_of(draw(13, n=40, k=k))
+        largest = {
+            "mutual_information": math.log(k),
+            "generalized_hartley": math.log2(k),
+            "upper_entropy": math.log(k),
+        }
+        for name, value in values.items():
+            assert np.all(value >= -1e-12)
+            assert np.all(value <= largest.get(name, 1.0) + 1e-12) or name == "lower_entropy"
+        assert np.all(values["lower_entropy"] <= values["upper_entropy"] + 1e-12)
+
+
+@pytest.mark.parametrize("draw", [members, coarse])
+@pytest.mark.parametrize("k", [2, 4, 9])
+def test_a_further_member_never_makes_the_set_smaller(draw, k):
+    probs = draw(14, n=20, m=7, k=k)
+    before = all_of(probs[:, :1])
+    for m in range(2, 8):
+        after = all_of(probs[:, :m])
+        for name in ("generalized_hartley", "tv_diameter", "interval_width"):
+            assert np.all(after[name] >= before[name] - 1e-12)
+        assert np.all(after["upper_entropy"] >= before["upper_entropy"] - 1e-8)
+        assert np.all(after["lower_entropy"] <= before["lower_entropy"] + 1e-12)
+        before = after
+
+
+def test_mutual_information_may_shrink_when_a_member_is_added():
+    # The average of the two certain members adds nothing to the hull and no disagreement.
+    two = np.array([[[1.0, 0.0], [0.0, 1.0]]])
+    three = np.array([[[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]])
+    assert uncertainty.mutual_information(two) == pytest.approx([LOG2])
+    assert uncertainty.mutual_information(three) == pytest.approx([2 / 3 * LOG2])
+
+
+def test_a_member_inside_the_hull_changes_no_size_of_the_hull():
+    probs = members(15)
+    more = np.concatenate([probs, probs.mean(axis=1, keepdims=True)], axis=1)
+    few, many = all_of(probs), all_of(more)
+    for name in ("generalized_hartley", "tv_diameter", "interval_width", *BOUNDS):
+        np.testing.assert_allclose(few[name], many[name], atol=1e-8)
+
+
+@pytest.mark.parametrize("draw", [members, coarse])
+def test_the_names_of_members_and_classes_do_not_matter(draw):
+    probs = draw(16, n=15, m=5, k=6)
+    rng = np.random.default_rng(0)
+    values = all_of(probs)
+    for renamed in (probs[:, rng.permutation(5)], probs[:, :, rng.permutation(6)]):
+        other = all_of(renamed)
+        for name in (*SIZES, *BOUNDS):
+            atol = 1e-8 if name == "upper_entropy" else 1e-12
+            np.testing.assert_allclose(values[name], other[name], atol=atol)
+
+
+def test_instances_are_treated_one_by_one():
+    probs = members(17, n=9)
+    whole = all_of(probs)
+    for i in range(9):
+        alone = all_of(probs[i : i + 1])
+        for name in (*SIZES, *BOUNDS):
+            np.testing.assert_allclose(alone[name], whole[name][i : i + 1], rtol=0, atol=1e-14)
+
+
+# Input
+
+
+@pytest.mark.parametrize("k", [2, 5])
+def test_certainty_never_gives_what_is_not_a_number(k):
+    rng = np.random.default_rng(0)
+    certain = np.eye(k)[rng.integers(k, size=(20, 3))]
+    tiny = np.tile(np.array([[1.0] + [0.0] * (k - 1)]), (20, 1, 1))
+    tiny = np.concatenate([tiny, np.tile([5e-324] * (k - 1) + [1.0], (20, 1, 1))], axis=1)
+    for probs in (certain, tiny, np.concatenate([certain, tiny], axis=1)):
+        for value in all_of(probs).values():
+            assert np.all(np.isfinite(value))
+
+
+def test_a_set_is_taken_as_it_is():
+    probs = members(18)
+    plain, wrapped = all_of(probs), all_of(hc.ClassifierSet(probs))
+    for name in (*SIZES, *BOUNDS):
+        np.testing.assert_array_equal(plain[name], wrapped[name])
+
+
+def test_the_input_is_untouched():
+    probs = members(19)
+    copy = probs.copy()
+    all_of(probs)
+    uncertainty.summary(probs)
+    np.testing.assert_array_equal(probs, copy)
+    assert probs.flags.writeable
+
+
+def test_single_precision_is_nearly_the_same():
+    probs = members(20, n=30, k=5)
+    double, single = all_of(probs), all_of(probs.astype(np.float32))
+    for name in (*SIZES, *BOUNDS):
+        assert single[name].dtype == np.float64
+        np.testing.assert_allclose(single[name], double[name], atol=2e-6)
+
+
+def test_layout_does_not_matter():
+    probs = members(21)
+    turned = np.asfortranarray(probs)
+    for name, value in all_of(turned).items():
+        np.testing.assert_allclose(value, all_of(probs)[name], rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3, -1])
+def test_the_number_of_workers_changes_nothing(n_jobs):
+    probs = members(22, n=101, m=5, k=6)
+    one, several = all_of(probs), all_of(probs, n_jobs=n_jobs)
+    for name in (*SIZES, *BOUNDS):
+        np.testing.assert_array_equal(one[name], several[name])
+    assert dict(uncertainty.summary(probs)) == dict(uncertainty.summary(probs, n_jobs=n_jobs))
+
+
+@pytest.mark.parametrize("name", [*SIZES, "entropy_bounds", "summary"])
+def test_what_is_no_set_is_refused(name):
+    for wrong in (np.full((4, 2, 3), 0.5), np.full(3, 1 / 3), members(0) * np.nan):
+        with pytest.raises(hc.InvalidInputError, match="`probs`"):
+            getattr(uncertainty, name)(wrong)
+
+
+# More than sixteen classes
+
+
+def test_sixteen_classes_are_exact_and_seventeen_are_said_not_to_be():
+    uncertainty.generalized_hartley(members(23, n=2, k=16))
+    with pytest.warns(hc.ApproximationWarning):
+        uncertainty.generalized_hartley(members(23, n=2, k=17))
+    assert issubclass(hc.ApproximationWarning, hc.HullcalWarning)
+
+
+@pytest.mark.parametrize("name", ["mutual_information", "tv_diameter", "interval_width"])
+def test_the_other_sizes_need_no_approximation(name):
+    probs = members(24, n=3, k=40)
+    expected = [getattr(oracle, name)(p) for p in probs]
+    np.testing.assert_allclose(getattr(uncertainty, name)(probs), expected, atol=1e-12)
+
+
+def test_entropies_of_many_classes_need_no_approximation():
+    probs = members(24, n=3, k=40)
+    assert_bounds_enclose(probs, uncertainty.entropy_bounds(probs)[1])
+
+
+def approximate_hartley(probs):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", hc.ApproximationWarning)
+        return uncertainty.generalized_hartley(probs)
+
+
+@pytest.mark.parametrize("k", [17, 20, 45])
+def test_the_rarest_classes_are_merged_into_one(k):
+    probs = members(25, n=4, m=4, k=k, concentration=0.3)
+    expected = [oracle.generalized_hartley_by_coefficients(oracle.merged(p)) for p in probs]
+    np.testing.assert_allclose(approximate_hartley(probs), expected, rtol=1e-9, atol=1e-10)
+
+
+def test_ties_among_the_rarest_classes_go_to_the_lowest_index():
+    probs = coarse(26, n=6, m=4, k=19, parts=32)
+    lowest, highest = (
+        [
+            oracle.generalized_hartley_by_coefficients(oracle.merged(p, lowest_first=first))
+            for p in probs
+        ]
+        for first in (True, False)
+    )
+    assert np.any(np.abs(np.subtract(lowest, highest)) > 1e-3)  # the rule matters here
+    np.testing.assert_allclose(approximate_hartley(probs), lowest, rtol=1e-9, atol=1e-10)
+
+
+def test_classes_that_nobody_supports_cost_nothing():
+    probs = members(27, n=4, m=3, k=5)
+    padded = np.zeros((4, 3, 30))
+    padded[:, :, [3, 8, 15, 16, 29]] = probs
+    expected = [oracle.generalized_hartley(p) for p in probs]
+    np.testing.assert_allclose(approximate_hartley(padded), expected, rtol=1e-9, atol=1e-10)
+
+
+def test_merging_classes_never_makes_the_set_larger():
+    # To know less about which class it was is to know less that could be unknown.
+    for instance in members(28, n=4, m=4, k=6):
+        coarser = oracle.merged(instance, n_kept=3)
+        assert oracle.generalized_hartley(coarser) <= oracle.generalized_hartley(instance)
+
+
+# The summary
+
+
+def test_the_summary_averages_every_measure():
+    probs = members(29, n=25)
+    summary = uncertainty.summary(probs)
+    for name, value in all_of(probs).items():
+        assert getattr(summary, name) == pytest.approx(value.mean(), rel=1e-12)
+        assert isinstance(getattr(summary, name), float)
+        assert summary[name] == getattr(summary, name)
+        assert dict(summary)[name] == getattr(summary, name)
+
+
+def test_the_summary_cannot_be_changed():
+    summary = uncertainty.summary(members(30))
+    with pytest.raises(AttributeError):
+        summary.tv_diameter = 0.0
+    with pytest.raises(TypeError):
+        summary["tv_diameter"] = 0.0
+
+
+def test_a_name_that_the_summary_does_not_have_is_a_key_error():
+    with pytest.raises(KeyError):
+        uncertainty.summary(members(30))["diameter"]
+
+
+def test_the_summary_says_whether_it_was_approximated():
+    assert uncertainty.summary(members(31, n=2, k=16)).approximated is False
+    with warnings.catch_warnings():
+        # The flag says it; that a warning says it too is allowed.
+        warnings.simplefilter("ignore", hc.ApproximationWarning)
+        assert uncertainty.summary(members(31, n=2, k=17)).approximated is True
