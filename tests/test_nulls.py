@@ -499,9 +499,9 @@ def test_no_combination_has_a_clearly_larger_p_value_when_converged(measure, see
 
 @pytest.mark.xfail(
     reason="`converged` means that no small transfer helps, not that the maximum is global: of 120 "
-    "such sets (20 a measure, M = 2) 2 have a larger p-value elsewhere, .375 for .275 and .2 for .125"
+    "such sets (20 a measure, M = 2) this one has a larger p-value elsewhere, .2 for .125"
 )
-@pytest.mark.parametrize(("measure", "seed"), [("skce_ul", 1), ("ece_cwise", 6)])
+@pytest.mark.parametrize(("measure", "seed"), [("ece_cwise", 6)])
 def test_no_combination_has_a_larger_p_value_in_another_valley(measure, seed):
     probs, labels = set_without_a_good_combination(seed)
     options = {"measure": MEASURES[measure], "n_resamples": 39, "rng": SEED}

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from hullcal._compiled.jit import compiled
+from hullcal._compiled.jit import compiled, compiled_part
 from hullcal._compiled.streams import LABELS, ROWS, uniform, uniforms
 
 
@@ -98,7 +98,7 @@ def invert(cumulative, levels, labels):  # type: ignore[no-untyped-def]
             labels[n] += np.int32(cumulative[k, n] <= levels[n])
 
 
-@compiled
+@compiled_part
 def draw_rows(key, replicate, rows):  # type: ignore[no-untyped-def]
     """As many rows (or units of rows) as `rows` has room for, drawn with replacement."""
     for n in range(rows.shape[0]):

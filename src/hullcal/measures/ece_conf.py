@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._compiled.jit import compiled, compiled_value
+from hullcal._compiled.jit import compiled, compiled_part, compiled_value
 from hullcal._compiled.mixing import fill
 from hullcal._compiled.sums import absolute_distance
 from hullcal._validation import check_integer
@@ -49,7 +49,7 @@ class ConfidenceECE(Measure):
         return 3 * n_samples + _STRANDS * self.n_bins
 
 
-@compiled
+@compiled_part
 def _top_class(mixed, confidence, predicted):  # type: ignore[no-untyped-def]
     """Largest probability and its lowest class, four classes a pass to spare loads and stores."""
     n_classes, n_samples = mixed.shape
@@ -109,7 +109,7 @@ def _accumulate(mixed, labels, row_weights, edges, state, scratch):  # type: ign
             state[j] += sums[_STRANDS * j + s]
 
 
-@compiled
+@compiled_part
 def _finish(state, offset, edges, n_samples):  # type: ignore[no-untyped-def]
     for j in range(state.shape[0]):
         state[j] /= n_samples

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._compiled.jit import B1, F1, F2, F3, I2, INT, L1, U1, compiled, driver
+from hullcal._compiled.jit import B1, F1, F2, F3, I2, INT, L1, U1, compiled_part, driver
 from hullcal._compiled.mixing import copy, fill, mix, shift
 from hullcal._compiled.streams import SEARCH, sparse_weights, uniform
 from hullcal.engines.local import Objective
@@ -69,7 +69,7 @@ _COMPARE, _BEGIN, _MOVE, _END, _DONE = range(5)
 _VALUE, _STEP, _AMOUNT, _BEST, _OTHER = range(5)
 
 
-@compiled
+@compiled_part
 def _ask(walk, place, weights):  # type: ignore[no-untyped-def]
     """Choose the next transfer, shrinking the step when no pair helped; end the run at the last step."""
     n_members = weights.shape[0]
@@ -94,7 +94,7 @@ def _ask(walk, place, weights):  # type: ignore[no-untyped-def]
     walk[_ACTION] = _END
 
 
-@compiled
+@compiled_part
 def _begin(walk, place, weights, best, starts, key):  # type: ignore[no-untyped-def]
     """Put `weights` at the start of the next run."""
     run = walk[_RUN]
@@ -115,7 +115,7 @@ def _begin(walk, place, weights, best, starts, key):  # type: ignore[no-untyped-
     walk[_ACTION] = _BEGIN
 
 
-@compiled
+@compiled_part
 def _start(walk, place, weights, best, starts):  # type: ignore[no-untyped-def]
     """Forget the last search and begin by comparing the two starts."""
     for i in range(walk.shape[0]):
@@ -130,7 +130,7 @@ def _start(walk, place, weights, best, starts):  # type: ignore[no-untyped-def]
     copy(starts[0], best)
 
 
-@compiled
+@compiled_part
 def _tell(value, walk, place, weights, best, starts, key, max_evaluations):  # type: ignore[no-untyped-def]
     """Take the value of the point asked for, and settle what comes next; True if a move was taken."""
     walk[_EVALUATIONS] += 1
