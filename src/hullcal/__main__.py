@@ -1,6 +1,6 @@
 """`python -m hullcal` is `hullcal`."""
 
-from hullcal.cli import main
+from hullcal.cli import run
 
 if __name__ == "__main__":
-    main(prog_name="hullcal")
+    run()

@@ -8,13 +8,17 @@ drivers; with a plain Python callable the very same source runs uncompiled.
 from __future__ import annotations
 
 import functools
+import threading
+import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numba
 from numba import types
 from numba.core.errors import NumbaExperimentalFeatureWarning
+from numba.core.event import Listener, install_listener
 from numba.extending import typeof_impl
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -121,3 +125,35 @@ class _Driver:
 def driver(*arguments: Any) -> Callable[[Callable[..., Any]], _Driver]:
     """Declare a driver by the numba types of what follows `value`."""
     return functools.partial(_Driver, signature=NONE(VALUE, *arguments))
+
+
+class _Compilations(Listener):  # type: ignore[misc]
+    """Calls a function once when compilations, one within another or not, have taken a while."""
+
+    def __init__(self, call: Callable[[], None], after: float) -> None:
+        self._call, self._left, self._depth = call, after, 0
+        self._begun = 0.0
+        self._timer: threading.Timer | None = None
+
+    def on_start(self, event: object) -> None:
+        self._depth += 1
+        if self._depth == 1 and self._left > 0.0:
+            self._begun = time.monotonic()
+            self._timer = threading.Timer(self._left, self._call)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def on_end(self, event: object) -> None:
+        self._depth -= 1
+        if self._depth == 0 and self._timer is not None:
+            self._timer.cancel()
+            # Once the call was made nothing is left, and no further timer is started.
+            self._left -= time.monotonic() - self._begun
+
+
+@contextmanager
+def when_compiling(call: Callable[[], None], *, after: float = 1.0) -> Iterator[None]:
+    """Call `call` if something has to be compiled here, and takes longer than `after` seconds."""
+    listener = _Compilations(call, after)
+    with install_listener("numba:compile", listener):
+        yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -24,6 +25,10 @@ EM_ITERATIONS = 500
 #: Probabilities read by one block of replicates.
 _BLOCK = 50_000_000
 EM_TOLERANCE = 1e-9
+#: Bytes of working memory that need no thought.
+_ROOM = 2**27
+#: Probabilities packed at a time.
+_PACKED = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,17 @@ class Objective:
             self.measure.state_size(self.n_classes),
             self.measure.scratch_size(self.n_classes, self.n_samples),
         )
+
+    def threads(self, wanted: int) -> int:
+        """As many threads as their mixed predictions leave room for in memory.
+
+        A search holds two of them; where they are large, those of all threads together stay within
+        a quarter of the members' own size.
+        """
+        needed = 2 * self.members[0].nbytes
+        if wanted * needed <= _ROOM:
+            return wanted
+        return max(1, min(wanted, self.members.nbytes // (4 * needed)))
 
     def values(self, weights: Floats, cases: NDArray[np.int64]) -> Floats:
         """g at each row of `weights`, for the case named beside it."""
@@ -133,11 +149,7 @@ class Problem:
     def of(cls, classifiers: ClassifierSet, labels: NDArray[np.int32], measure: Measure) -> Problem:
         """Pack predictions for the compiled loops; identical members become one."""
         distinct = classifiers.distinct
-        # Rows last: they are the inner loop of everything that follows.
-        by_member = classifiers.probs.transpose(1, 2, 0)
-        members = np.empty((len(distinct.positions), *by_member.shape[1:]))
-        for m, position in enumerate(distinct.positions):
-            members[m] = by_member[position]
+        members = _packed(classifiers.probs, distinct.positions)
         average = np.empty(members.shape[1:])
         mix(members, distinct.copies / len(distinct.owner), average)
         objective = Objective(
@@ -162,6 +174,34 @@ class Problem:
             f"every member gives the label of {impossible} rows probability 0, so the log score of "
             "every combination is infinite; likelihoods leave these rows out",
         )
+
+
+def _packed(probs: NDArray[np.floating], positions: NDArray[np.int64]) -> Floats:
+    """The members at these positions as (n_members, n_classes, n_samples) in float64.
+
+    Rows come last, since they are the inner loop of everything that follows. A memory map is read
+    once, block by block, and its pages are let go: a file as large as memory will do.
+    """
+    n_samples, _, n_classes = probs.shape
+    members = np.empty((len(positions), n_classes, n_samples))
+    size = max(1, _PACKED // (probs.shape[1] * n_classes))
+    for first in range(0, n_samples, size):
+        _let_go(probs)
+        rows = slice(first, min(first + size, n_samples))
+        block = probs[rows]
+        for m, position in enumerate(positions):
+            members[m, :, rows] = block[:, position, :].T
+    _let_go(probs)
+    return members
+
+
+def _let_go(array: NDArray[np.floating]) -> None:
+    """Give back the pages of a memory map that have been read, where the system can."""
+    base: object = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        base.madvise(mmap.MADV_DONTNEED)
 
 
 def run_replicates(

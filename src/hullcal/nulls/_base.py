@@ -112,6 +112,6 @@ class Replicates:
             block,
             self._resampling.n_resamples,
             objective.n_samples * objective.n_classes * n_evaluations,
-            n_jobs=self._resampling.n_jobs,
+            n_jobs=objective.threads(self._resampling.n_jobs),
             progress=self._resampling.progress,
         )

@@ -1,4 +1,4 @@
-"""The command line: parse, call, print; no computation."""
+"""`hullcal demo`: the test on real data, when there is no file yet."""
 
 from __future__ import annotations
 
@@ -7,18 +7,12 @@ import click
 import hullcal
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(hullcal.__version__, prog_name="hullcal")
-def main() -> None:
-    """Does the convex hull of these classifiers contain a calibrated one?"""
-
-
-@main.command()
+@click.command("demo")
 @click.option(
     "--seed", default=0, show_default=True, help="Seed of the data split and of the test."
 )
 @click.option("--quiet", is_flag=True, help="No progress bar.")
-def demo(seed: int, quiet: bool) -> None:
+def command(seed: int, quiet: bool) -> None:
     """Test a random forest on scikit-learn's digits."""
     try:
         from hullcal.demonstration import random_forest
@@ -33,11 +27,3 @@ def demo(seed: int, quiet: bool) -> None:
             example.probs, example.labels, null=null, rng=seed, progress=not quiet
         )
         click.echo(f"{result}\n")
-
-
-@main.command()
-def measures() -> None:
-    """List the calibration measures, searches and nulls."""
-    for kind in ("measures", "minimizers", "nulls"):
-        names = getattr(hullcal, kind).available()
-        click.echo(f"{kind:<12}{', '.join(names)}")

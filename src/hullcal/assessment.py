@@ -1,0 +1,169 @@
+"""Several measures and both questions at once: what the command line prints and the report shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hullcal import measures as measure_room
+from hullcal import minimizers, uncertainty
+from hullcal import nulls as null_room
+from hullcal._validation import check_integer, check_seed
+from hullcal.algorithm import calibration_test
+from hullcal.measures import Measure
+from hullcal.minimizers import Minimizer
+from hullcal.nulls import Null
+from hullcal.results import CalibrationTestResult, adjust
+from hullcal.sets import ClassifierSet
+
+Progress = Callable[[str, int, int], None]
+
+#: Both questions: contains a calibrated classifier, contains the truth.
+BOTH = ("recentered", "refit")
+
+
+@dataclass(frozen=True, eq=False)
+class Assessment:
+    """Tests of one set by one or more measures, for one or more hypotheses.
+
+    Attributes
+    ----------
+    classifiers : ClassifierSet
+    labels : ndarray of int32
+    results : tuple of CalibrationTestResult
+        Measure by measure, and null by null for each.
+    """
+
+    classifiers: ClassifierSet
+    labels: NDArray[np.int32]
+    results: tuple[CalibrationTestResult, ...]
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """Names of the measures, in order."""
+        return tuple(dict.fromkeys(result.measure for result in self.results))
+
+    @property
+    def nulls(self) -> tuple[str, ...]:
+        """Names of the nulls, in order."""
+        return tuple(dict.fromkeys(result.null for result in self.results))
+
+    @cached_property
+    def adjusted(self) -> tuple[float, ...]:
+        """Holm's p-values beside `results`: the measures of one null are one family."""
+        values = np.empty(len(self.results))
+        for null in self.nulls:
+            family = [i for i, result in enumerate(self.results) if result.null == null]
+            values[family] = adjust([self.results[i] for i in family])
+        return tuple(float(value) for value in values)
+
+    @cached_property
+    def sizes(self) -> uncertainty.Sizes:
+        """How large the set is."""
+        return uncertainty.summary(self.classifiers)
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """The best combination by the first measure."""
+        return self.results[0].weights
+
+    def rejected(self, null: str) -> bool:
+        """Whether some measure rejects what this null tests, after adjustment."""
+        pairs = zip(self.results, self.adjusted, strict=True)
+        return any(result.null == null and p <= result.alpha for result, p in pairs)
+
+    def sentences(self) -> list[str]:
+        """One plain sentence for each question."""
+        return [self._sentence(null) for null in self.nulls]
+
+    def _sentence(self, null: str) -> str:
+        own = [
+            (p, result)
+            for result, p in zip(self.results, self.adjusted, strict=True)
+            if result.null == null
+        ]
+        smallest, result = min(own, key=lambda pair: pair[0])
+        hypothesis, alpha = result.hypothesis, result.alpha
+        word = "adjusted p" if len(own) > 1 else "p"
+        figure = f"{word} = {smallest:.3g} by {result.measure}"
+        if smallest <= alpha:
+            return f"No: the data speak against the claim that {hypothesis} ({figure})."
+        close = " It is too close to call; raise the resamples." if result.too_close_to_call else ""
+        return (
+            f"Perhaps: the data do not speak against the claim that {hypothesis} ({figure}).{close}"
+        )
+
+
+def assess(
+    probs: Any,
+    labels: Any,
+    *,
+    measures: Sequence[str | Measure] = ("ece_conf",),
+    nulls: Sequence[str | Null] = BOTH,
+    minimizer: str | Minimizer = "pairwise",
+    n_resamples: int = 999,
+    alpha: float = 0.05,
+    rng: int | np.random.Generator | None = None,
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Assessment:
+    """Test a set by several measures and for several hypotheses.
+
+    Parameters
+    ----------
+    probs, labels
+        As in `calibration_test`, with its options `classes`, `from_logits` and `from_log`.
+    measures, nulls : sequence
+        All pairs of them are run, with the same seed.
+    minimizer, n_resamples, alpha, rng, n_jobs
+        As in `calibration_test`.
+    progress : callable, optional
+        Told (what, done, total), over all tests together.
+
+    Returns
+    -------
+    Assessment
+    """
+    classifiers, truth = ClassifierSet.with_labels(probs, labels, **options)
+    chosen = [measure_room.resolve(measure) for measure in measures]
+    references = [null_room.resolve(null) for null in nulls]
+    # What cannot be run is refused before the first test, not after hours of them.
+    search = minimizers.resolve(minimizer)
+    for g in chosen:
+        search.check(g, classifiers.n_members)
+        for reference in references:
+            reference.check(g, search)
+    seed = check_seed(rng)
+    n_resamples = check_integer(n_resamples, "n_resamples", 1)
+    total = n_resamples * len(chosen) * len(references)
+    results: list[CalibrationTestResult] = []
+    for g in chosen:
+        for reference in references:
+            before, what = n_resamples * len(results), f"{g.name}, {reference.name}"
+
+            def report(done: int, _: int, before: int = before, what: str = what) -> None:
+                if progress is not None:
+                    progress(what, before + done, total)
+
+            report(0, 0)
+            results.append(
+                calibration_test(
+                    classifiers,
+                    truth,
+                    measure=g,
+                    null=reference,
+                    minimizer=search,
+                    n_resamples=n_resamples,
+                    alpha=alpha,
+                    rng=seed,
+                    n_jobs=n_jobs,
+                    progress=report,
+                )
+            )
+    return Assessment(classifiers, truth, tuple(results))

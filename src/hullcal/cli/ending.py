@@ -1,0 +1,82 @@
+"""How the program ends: exit codes, messages for people, and nothing left half-written."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import click
+
+from hullcal._validation import HullcalWarning, InvalidInputError
+
+DONE, REJECTED, BAD_INPUT, INTERNAL, STOPPED, INTERRUPTED = 0, 1, 2, 3, 4, 130
+
+
+class _Stopped(BaseException):
+    """SIGTERM, as an exception, so that every open file is closed or removed on the way out."""
+
+
+@contextmanager
+def ending() -> Iterator[None]:
+    """Turn whatever happens into an exit code and one message."""
+    before = signal.signal(signal.SIGTERM, _stop)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            warnings.simplefilter("always", HullcalWarning)
+            yield
+            sys.stdout.flush()
+    except click.exceptions.Exit as end:
+        sys.exit(end.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        _say("interrupted; nothing was written")
+        sys.exit(INTERRUPTED)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(BAD_INPUT)
+    except InvalidInputError as error:
+        _say(str(error))
+        sys.exit(BAD_INPUT)
+    except _Stopped:
+        _say("stopped by a signal; nothing was written")
+        sys.exit(STOPPED)
+    except BrokenPipeError:
+        # Whoever read the output has had enough, as `head` does; that is no failure.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(DONE)
+    except OSError as error:
+        _say(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
+        sys.exit(STOPPED if error.errno in (errno.ENOSPC, errno.EDQUOT) else BAD_INPUT)
+    except MemoryError:
+        _say("not enough memory for this input; test fewer rows or members")
+        sys.exit(BAD_INPUT)
+    except Exception as error:
+        if os.environ.get("HULLCAL_DEBUG"):
+            traceback.print_exc()
+        _say(
+            f"internal error, {type(error).__name__}: {error}. This should not happen; please "
+            "report it with the output under HULLCAL_DEBUG=1."
+        )
+        sys.exit(INTERNAL)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise _Stopped
+
+
+def _say(message: str) -> None:
+    click.echo(f"hullcal: {message}", err=True)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
+    if issubclass(category, HullcalWarning):
+        _say(f"note: {message}")

@@ -1,0 +1,75 @@
+"""The program `hullcal`: its commands, each loaded when it is called, and how it ends."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from hullcal.cli.ending import ending
+
+#: The command's name, and the file that holds it.
+_COMMANDS = {
+    "test": "test",
+    "report": "report",
+    "sizes": "sizes",
+    "weights": "weights",
+    "measures": "measures",
+    "demo": "demo",
+}
+
+
+class _Commands(click.Group):
+    """Commands in the order of use; listing them imports none but the one that is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f"hullcal.cli.{_COMMANDS[cmd_name]}")
+        command: click.Command = module.command
+        return command
+
+
+def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if not wanted or context.resilient_parsing:
+        return
+    import platform
+    from importlib.metadata import version
+
+    import hullcal
+
+    click.echo(f"hullcal {hullcal.__version__}")
+    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "numba"))
+    click.echo(f"Python {platform.python_version()}, {packages}")
+    context.exit()
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version, and those of the packages that compute.",
+)
+def main() -> None:
+    """Does the convex hull of these classifiers contain a calibrated one?
+
+    Start with `hullcal test FILE`, or with `hullcal demo` if there is no file yet.
+    """
+
+
+def run(arguments: list[str] | None = None) -> None:
+    """Run the program and end it with its exit code."""
+    with ending():
+        value: Any = main.main(arguments, prog_name="hullcal", standalone_mode=False)
+        sys.exit(value if isinstance(value, int) else 0)

@@ -1,0 +1,46 @@
+"""`hullcal sizes`: how large the set is, and so how much it claims not to know."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from hullcal.cli import tables
+from hullcal.cli.options import input_options, read_set
+
+_UNITS = {
+    "mutual_information": "nats",
+    "generalized_hartley": "bits",
+    "lower_entropy": "nats",
+    "upper_entropy": "nats",
+    "tv_diameter": "0 to 1",
+    "interval_width": "0 to 1",
+}
+
+
+@click.command("sizes")
+@input_options
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "csv"]),
+    default="table",
+    show_default=True,
+)
+@click.option("--jobs", default=-1, show_default="all cores", help="Threads.")
+def command(*, form: str, jobs: int, **source: Any) -> None:
+    """Mean size of the set over its rows. A good set is valid (`hullcal test`) and small."""
+    from hullcal import uncertainty
+
+    classifiers, _ = read_set(**source, needs_labels=False)
+    sizes = dict(uncertainty.summary(classifiers, n_jobs=jobs))
+    approximated = sizes.pop("approximated")
+    if form == "json":
+        click.echo(json.dumps({**sizes, "approximated": approximated}, indent=2))
+    elif form == "csv":
+        click.echo(",".join(sizes) + "\n" + ",".join(repr(value) for value in sizes.values()))
+    else:
+        rows = [[name, f"{value:.4g}", _UNITS[name]] for name, value in sizes.items()]
+        click.echo(tables.columns(["size", "mean", "unit"], rows))

@@ -1,0 +1,74 @@
+"""What the terminal shows: plain text in columns, safe to pipe."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+
+def command_line() -> str:
+    """The command as it was typed, to be repeated."""
+    return shlex.join(["hullcal", *sys.argv[1:]])
+
+
+def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Cells under their headings, the first column to the left and the others to the right."""
+    lines = [list(header), *(list(row) for row in rows)]
+    widths = [max(len(line[c]) for line in lines) for c in range(len(header))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if c == 0 else cell.rjust(width)
+            for c, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
+
+
+def printable(text: str) -> str:
+    """A user's name without characters that a terminal would obey."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def assessment(found: Any) -> str:
+    """Answers in words, then the figures."""
+    classifiers, results = found.classifiers, found.results
+    several = len(found.measures) > 1
+    header = ["measure", "null", "statistic", "critical", "p", "95 % interval"]
+    header += ["adjusted p"] * several + ["decision"]
+    rows = []
+    for result, adjusted in zip(results, found.adjusted, strict=True):
+        low, high = result.pvalue_interval
+        row = [
+            *(result.measure, result.null, f"{result.statistic:.4g}"),
+            *(f"{result.critical_value:.4g}", f"{result.pvalue:.3g}", f"{low:.3g} to {high:.3g}"),
+        ]
+        row += [f"{adjusted:.3g}"] * several
+        rows.append([*row, "rejected" if adjusted <= result.alpha else "not rejected"])
+    first = results[0]
+    lines = [
+        f"{classifiers.n_samples} rows, {classifiers.n_members} members, "
+        f"{classifiers.n_classes} classes; {first.n_resamples} resamples, alpha {first.alpha:g}, "
+        f"seed {first.seed}",
+        "",
+        *found.sentences(),
+        "",
+        columns(header, rows),
+        "",
+        f"Best combination by {first.measure}: {weights_in_words(first)}",
+        "Weights chosen on these rows look better here than elsewhere, and not rejecting is no proof.",
+    ]
+    notes = dict.fromkeys(note for result in results for note in result.notes)
+    return "\n".join(lines + [f"Note: {note}" for note in notes])
+
+
+def weights_in_words(result: Any, shown: int = 8) -> str:
+    """The largest weights by member."""
+    order = sorted(range(len(result.weights)), key=lambda m: -result.weights[m])
+    used = [m for m in order if result.weights[m] > 0.0005]
+    names = result.members or [f"member {m}" for m in range(len(result.weights))]
+    words = [f"{result.weights[m]:.3f} {printable(names[m])}" for m in used[:shown]]
+    if len(used) > shown:
+        words.append(f"{len(used) - shown} others")
+    return ", ".join(words)

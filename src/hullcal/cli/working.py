@@ -1,0 +1,41 @@
+"""What is seen while the program works: a bar with the time left, and a word about compilation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+
+Report = Callable[[str, int, int], None]
+
+_NOTICE = (
+    "hullcal: compiling for this machine, which happens once and takes about ten seconds a measure"
+)
+
+
+@contextmanager
+def working(*, quiet: bool) -> Iterator[Report | None]:
+    """A function to be told (what, done, total); everything goes to stderr."""
+    if quiet:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
+
+    from hullcal._compiled.jit import when_compiling
+
+    console = Console(stderr=True)
+    columns = ("{task.description}", BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    # Into a file or a pipe a bar would only write blank lines.
+    hidden = not console.is_terminal
+    with (
+        when_compiling(lambda: click.echo(_NOTICE, err=True)),
+        Progress(*columns, console=console, transient=True, disable=hidden) as bar,
+    ):
+        task = bar.add_task("")
+
+        def report(what: str, done: int, total: int) -> None:
+            bar.update(task, description=what, completed=done, total=total)
+
+        yield report

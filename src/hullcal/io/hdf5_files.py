@@ -1,0 +1,42 @@
+"""How is HDF5 read without following links out of the file?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from hullcal.io.arrays import Contents, Stored, python_objects
+from hullcal.io.source import Source
+
+__all__ = ["open_hdf5"]
+
+
+@contextmanager
+def open_hdf5(source: Source) -> Iterator[Contents]:
+    """List the arrays of an HDF5 file, also those in groups (as ``group/name``)."""
+    h5py = source.needs("h5py", "hdf5")
+    with h5py.File(source.path, "r") as file:
+        names: list[str] = []
+
+        def note(name: str, each: Any) -> None:
+            if isinstance(each, h5py.Dataset):
+                names.append(name)
+
+        file.visititems(note)  # which follows neither soft nor external links
+        yield Contents(names, lambda name: _look(source, h5py, file[name]))
+
+
+def _look(source: Source, h5py: Any, array: Any) -> Stored:
+    if array.external or array.is_virtual:
+        came = f"an array {array.name!r} that points to other files"
+        repair = "Write the numbers into the file itself."
+        raise source.refuse("must hold its own data", came, repair)
+    needed = Stored.bytes_of(array.shape or (), array.dtype.itemsize)
+    if array.chunks is not None:
+        needed += Stored.bytes_of(array.chunks, array.dtype.itemsize)
+    if h5py.check_string_dtype(array.dtype) is not None:
+        return Stored(needed, lambda: array.asstr()[...])
+    if array.dtype.hasobject:
+        raise python_objects(source)
+    return Stored(needed, lambda: array[...])

@@ -1,0 +1,68 @@
+"""How are `.npy` and `.npz` read without unpickling anything?"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from hullcal.io.arrays import Contents, Stored, python_objects
+from hullcal.io.source import Source
+
+__all__ = ["open_npy", "open_npz"]
+
+
+@contextmanager
+def open_npy(source: Source) -> Iterator[Contents]:
+    """Map the one array of an `.npy` file, read-only; it costs no memory."""
+    with open(source.path, "rb") as file:
+        _, _, dtype = _header(file)
+    if dtype.hasobject:
+        raise python_objects(source)
+    mapped = npy.open_memmap(source.path, mode="r")
+    yield Contents([source.path.stem], lambda _: Stored(0, lambda: mapped))
+
+
+@contextmanager
+def open_npz(source: Source) -> Iterator[Contents]:
+    """List the arrays of an `.npz` file; only headers are read until one is asked for."""
+    with zipfile.ZipFile(source.path) as archive:
+        entries = archive.namelist()
+        names = [entry.removesuffix(".npy") for entry in entries if entry.endswith(".npy")]
+        if not names and any(entry.endswith(".pkl") for entry in entries):
+            raise python_objects(source)
+        yield Contents(names, lambda name: _look(source, archive, f"{name}.npy"))
+
+
+def _look(source: Source, archive: zipfile.ZipFile, entry: str) -> Stored:
+    with archive.open(entry) as file:
+        shape, _, dtype = _header(file)
+    if dtype.hasobject:
+        raise python_objects(source)
+    # An archive can declare more than its array does; the larger of the two counts.
+    needed = max(Stored.bytes_of(shape, dtype.itemsize), archive.getinfo(entry).file_size)
+
+    def read() -> NDArray[Any]:
+        with archive.open(entry) as file:
+            array: NDArray[Any] = npy.read_array(file, allow_pickle=False)
+            if file.read(1):  # reading to the end is also what checks the checksum
+                came = f"an array {entry!r} longer than its header says"
+                raise source.refuse("must be a sound `.npz` file", came, "Write it again.")
+        return array
+
+    return Stored(needed, read)
+
+
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Read what an array declares, in the versions that hold plain numbers and strings."""
+    version = npy.read_magic(file)
+    if version == (1, 0):
+        return npy.read_array_header_1_0(file)
+    if version == (2, 0):
+        return npy.read_array_header_2_0(file)
+    raise ValueError(f"version {version} of the npy format, which holds records")

@@ -1,0 +1,107 @@
+"""Which file is being read, for which parameter, and what to say when that fails?"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import stat
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hullcal._validation import InvalidInputError
+from hullcal._validation.errors import refusal
+
+__all__ = ["Source"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file named by the user.
+
+    Attributes
+    ----------
+    path : Path
+    parameter : str
+        The parameter that named it, for messages.
+    """
+
+    path: Path
+    parameter: str = "path"
+
+    @classmethod
+    def of(cls, path: Any, parameter: str = "path") -> Source:
+        """Take a path as users write it; what is no path is refused."""
+        try:
+            text = os.fsdecode(path)
+        except TypeError as error:
+            came = f"an object of type {type(path).__name__}"
+            repair = "Pass a string or a `pathlib.Path`; arrays go to `ClassifierSet` directly."
+            raise refusal(parameter, "must be the path of a file", came, repair) from error
+        if not text or "\0" in text:
+            raise refusal(parameter, "must be the path of a file", repr(text), "Name a file.")
+        return cls(Path(text).expanduser() if text.startswith("~") else Path(text), parameter)
+
+    @property
+    def shown(self) -> str:
+        """The path as typed, with control characters escaped."""
+        return repr(str(self.path))
+
+    @property
+    def suffix(self) -> str:
+        """Ending of the name, in lower case."""
+        return self.path.suffix.lower()
+
+    def refuse(self, rule: str, came: str, repair: str) -> InvalidInputError:
+        """Build the error that says what is wrong with this file."""
+        return refusal(self.parameter, rule, f"{came} in {self.shown}", repair)
+
+    def check_kind(self, *, folder_allowed: bool = False) -> None:
+        """Refuse what is missing, empty, a folder or no regular file, before it is opened."""
+        with self.guarded():
+            status = self.path.stat()
+        rule, mode = "must be a readable file", status.st_mode
+        if stat.S_ISDIR(mode):
+            if not folder_allowed:
+                raise self.refuse(rule, "a folder", "Name the file inside it.")
+        elif not stat.S_ISREG(mode):  # a pipe would wait for ever, a device never end
+            raise self.refuse(rule, "a pipe or device", "Save it to a regular file first.")
+        elif status.st_size == 0:
+            raise self.refuse(rule, "an empty file", "Write it again.")
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Turn whatever a library raises about this file into an error that names the file."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a library's notes on how the file was written
+                yield
+        except InvalidInputError:
+            raise
+        except FileNotFoundError as error:
+            raise self.refuse("must exist", "no file", "Check the spelling.") from error
+        except PermissionError as error:
+            came = "no permission to read"
+            raise self.refuse("must be a readable file", came, "Change its mode.") from error
+        except MemoryError as error:
+            repair = "Use `.npy`, which is mapped and not read."
+            raise self.refuse("must fit into memory", "more than that", repair) from error
+        except Exception as error:
+            reason = " ".join(str(error).split())[:200]
+            came = f"{type(error).__name__}: {reason or 'no further word'}"
+            repair = f"The file is damaged, cut short, or no `{self.suffix}` file. Write it again."
+            rule = f"must be a readable `{self.suffix}` file"
+            raise self.refuse(rule, came, repair) from error
+
+    def needs(self, module: str, extra: str) -> Any:
+        """Import an optional package, or say how to get it."""
+        try:
+            return importlib.import_module(module)
+        except ImportError as error:
+            package = module.split(".")[0]
+            repair = f"Install it with `pip install 'hullcal[{extra}]'`."
+            rule = f"needs the package {package} for `{self.suffix}` files"
+            raise self.refuse(rule, f"no {package}: {error}", repair) from error

@@ -1,0 +1,99 @@
+"""What does a table offer, whichever file it comes from?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hullcal.io.source import Source
+
+__all__ = ["Batch", "Codes", "Name", "Table", "TableOpener", "as_integers", "label_values"]
+
+Name = str | int | float
+
+_INTEGER = re.compile(r"(0|-?[1-9][0-9]{0,17})\Z")
+
+
+class Batch(Protocol):
+    """Some consecutive rows of a table."""
+
+    def names(self, column: int) -> list[Name]:
+        """Give a column as names, none of which is empty."""
+
+    def numbers(self, column: int) -> NDArray[Any]:
+        """Give a column as numbers."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """An open table: names of columns at once, rows in batches that fit the memory."""
+
+    source: Source
+    columns: tuple[str, ...]
+    batches: Iterator[Batch]
+
+
+TableOpener = Callable[[Source], AbstractContextManager[Table]]
+
+
+class Codes:
+    """Numbers for names, by first appearance."""
+
+    def __init__(self) -> None:
+        self.table: dict[Name, int] = {}
+        self._parts: list[NDArray[np.int32]] = []
+
+    def add(self, names: Sequence[Name]) -> None:
+        """Take the names of some more rows."""
+        table = self.table
+        codes = [table.setdefault(name, len(table)) for name in names]
+        self._parts.append(np.array(codes, dtype=np.int32))
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    @property
+    def names(self) -> list[Name]:
+        """The different names."""
+        return list(self.table)
+
+    @property
+    def array(self) -> NDArray[np.int32]:
+        """The number of each row's name."""
+        return np.concatenate(self._parts) if self._parts else np.empty(0, np.int32)
+
+
+def as_integers(names: Sequence[Name]) -> list[Name]:
+    """Give names as integers if all of them are integers written out; otherwise as they are.
+
+    Text does not tell ``1`` from ``"1"``, and numeric labels from another file mean the former.
+    """
+    if all(isinstance(name, str) and _INTEGER.match(name) for name in names):
+        return [int(name) for name in names]
+    return list(names)
+
+
+def label_values(names: Sequence[Name], classes: tuple[Any, ...] | None) -> NDArray[Any]:
+    """Give labels that came as text in the type of the classes, if there are any.
+
+    Parameters
+    ----------
+    names : sequence
+        One label per instance.
+    classes : tuple or None
+        Names of the classes. Labels that are among them stay names; otherwise labels that are
+        all written as integers are positions.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+    """
+    known = set(classes or ())
+    labels = names if all(name in known for name in set(names)) else as_integers(names)
+    return np.array(labels)

@@ -1,0 +1,190 @@
+"""The page itself: what goes into the template, and the policy that guards it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import platform
+from importlib.metadata import version
+from importlib.resources import files
+from typing import Any
+
+import hullcal
+from hullcal.assessment import Assessment
+from hullcal.report.figures import figures
+from hullcal.results import CalibrationTestResult
+
+#: Members and classes listed by name; the figures sum up the others.
+_SHOWN = 20
+_UNITS = {
+    "mutual_information": "nats",
+    "generalized_hartley": "bits",
+    "lower_entropy": "nats",
+    "upper_entropy": "nats",
+    "tv_diameter": "from 0 to 1",
+    "interval_width": "from 0 to 1",
+}
+
+
+def render(assessment: Assessment, *, title: str | None = None, command: str | None = None) -> str:
+    """The report of an assessment as one HTML page that needs nothing else.
+
+    Parameters
+    ----------
+    assessment : Assessment
+        What `hullcal.assessment.assess` found.
+    title : str, optional
+        Heading of the page.
+    command : str, optional
+        The command that repeats the run.
+
+    Returns
+    -------
+    str
+    """
+    from jinja2 import Environment, StrictUndefined
+
+    room = files("hullcal.report")
+    style, script, template = (
+        room.joinpath(name).read_text(encoding="utf-8")
+        for name in ("style.css", "script.js", "page.html")
+    )
+    environment = Environment(autoescape=True, undefined=StrictUndefined)
+    # A test by hand: text from users reaches the page through the template's escaping alone.
+    return environment.from_string(template).render(
+        title=_visible(title or "Calibration report"),
+        policy=_policy(style, script),
+        style=style,
+        script=script,
+        data=_embedded([_data(*pair) for pair in _pairs(assessment)]),
+        sentences=[_visible(sentence) for sentence in assessment.sentences()],
+        questions=list(dict.fromkeys(result.hypothesis for result in assessment.results)),
+        rows=[_row(result, adjusted) for result, adjusted in _pairs(assessment)],
+        several=len(assessment.measures) > 1,
+        alpha=assessment.results[0].alpha,
+        figures=figures(assessment),
+        weights=_weights(assessment.results[0]),
+        sizes=_sizes(assessment),
+        facts=_facts(assessment),
+        notes=_notes(assessment),
+        command=_visible(command or ""),
+    )
+
+
+def _pairs(assessment: Assessment) -> list[tuple[CalibrationTestResult, float]]:
+    return list(zip(assessment.results, assessment.adjusted, strict=True))
+
+
+def _policy(style: str, script: str) -> str:
+    """Only this style sheet and this script, by their hashes; no request to anywhere."""
+    rules = [
+        "default-src 'none'",
+        f"style-src 'sha256-{_digest(style)}'",
+        f"script-src 'sha256-{_digest(script)}'",
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+    return "; ".join(rules)
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _visible(text: str) -> str:
+    """Control characters would vanish in a page; they are shown for what they are."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def _number(value: float, digits: int = 4) -> str:
+    return f"{value:.{digits}g}" if math.isfinite(value) else ("∞" if value > 0 else "-∞")
+
+
+def _row(result: CalibrationTestResult, adjusted: float) -> dict[str, Any]:
+    low, high = result.pvalue_interval
+    return {
+        "measure": result.measure,
+        "null": result.null,
+        "statistic": _number(result.statistic),
+        "critical": _number(result.critical_value),
+        "pvalue": _number(result.pvalue, 3),
+        "interval": f"{low:.3g} to {high:.3g}",
+        "adjusted": _number(adjusted, 3),
+        "rejected": adjusted <= result.alpha,
+    }
+
+
+def _data(result: CalibrationTestResult, adjusted: float) -> dict[str, Any]:
+    """What the script needs to decide again at another level."""
+    return {
+        "measure": result.measure,
+        "null": result.null,
+        "hypothesis": result.hypothesis,
+        "pvalue": result.pvalue,
+        "adjusted": adjusted,
+        # Strings where JSON has no number; nine digits are more than a picture or a table shows.
+        "distribution": [
+            float(f"{value:.9g}") if math.isfinite(value) else str(value)
+            for value in sorted(result.null_distribution.tolist())
+        ],
+    }
+
+
+def _embedded(data: Any) -> str:
+    """JSON in which no character could end the element that holds it."""
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _weights(result: CalibrationTestResult) -> dict[str, Any]:
+    order = sorted(range(result.n_members), key=lambda m: -result.weights[m])
+    names = result.members or tuple(f"member {m}" for m in range(result.n_members))
+    return {
+        "shown": [
+            (_visible(names[m]), f"{result.weights[m]:.4f}")
+            for m in order[:_SHOWN]
+            if result.weights[m] > 0.0
+        ],
+        "others": max(0, sum(result.weights > 0.0) - _SHOWN),
+    }
+
+
+def _sizes(assessment: Assessment) -> list[tuple[str, str, str]]:
+    sizes = assessment.sizes
+    return [(name.replace("_", " "), _number(sizes[name]), _UNITS[name]) for name in _UNITS]
+
+
+def _facts(assessment: Assessment) -> list[tuple[str, str]]:
+    first = assessment.results[0]
+    return [
+        ("rows", f"{first.n_samples:,}"),
+        ("members", f"{first.n_members:,}"),
+        ("classes", f"{first.n_classes:,}"),
+        (
+            "accuracy of the average",
+            f"{assessment.classifiers.accuracy(assessment.labels, weights='mean'):.4f}",
+        ),
+        ("resamples", f"{first.n_resamples:,}"),
+        (
+            "search",
+            f"{first.minimizer}, {first.settings['minimizer'].get('max_evaluations')} evaluations each",
+        ),
+        ("seed", str(first.seed)),
+        ("hullcal", hullcal.__version__),
+        ("Python", platform.python_version()),
+        *((name, version(name)) for name in ("numpy", "scipy", "numba")),
+    ]
+
+
+def _notes(assessment: Assessment) -> list[str]:
+    notes = dict.fromkeys(note for result in assessment.results for note in result.notes)
+    if assessment.sizes.approximated:
+        notes[
+            "the generalised Hartley measure merges the less probable of more than 16 classes"
+        ] = None
+    return [_visible(note) for note in notes]
