@@ -20,6 +20,8 @@ STRENGTHS = {
     ("ece_conf", "refit", 100): 0.2,
     ("ece_cwise", "recentered", 100): 0.6,
     ("ece_cwise", "refit", 100): 0.2,
+    ("skce_ul", "recentered", 100): 1.0,
+    ("skce_ul", "refit", 100): 1.0,
     ("ece_conf", "recentered", 500): 0.15,
     ("ece_conf", "refit", 500): 0.1,
     ("ece_cwise", "recentered", 500): 0.25,
@@ -99,7 +101,8 @@ def run(full: bool = False) -> list[Target]:
     print_title("Budget: power and level of a test against the time of its searches")
     print(
         f"S3 (power) and S1 (level), M=K=10, u={SPREAD:g}, D={N_RESAMPLES}, alpha={ALPHA}, "
-        f"{plan.n_datasets} data sets each, ms on one thread; the test's default budget is {default}"
+        f"{plan.n_datasets} data sets each, ms on one thread; the test's default budget is {default} "
+        f"({hc.minimizers.Pairwise.smooth_test_budget} for SKCE)"
     )
     rows = []
     powers: dict[Case, np.ndarray] = {}

@@ -196,8 +196,8 @@ def test_the_input_is_untouched():
 
 
 def bins_of_twenty(low, n_low):
-    """Ten bins of 20 rows; `n_low` of them give class 1 the probability `low`, the others .4."""
-    p = np.repeat([low] * n_low + [0.4] * (10 - n_low), 20)
+    """Ten bins of 20 rows; `n_low` of them give class 1 nearly the probability `low`, the others .4."""
+    p = np.repeat([low] * n_low + [0.4] * (10 - n_low), 20) + np.linspace(-1e-6, 1e-6, 200)
     return np.column_stack([1 - p, p]), np.tile([0, 0, 0, 1, 1], 40)
 
 
@@ -208,6 +208,23 @@ def test_large_expected_counts_pass_in_silence():
 def test_a_fifth_of_the_cells_may_expect_less_than_five():
     # 4 of 20 cells expect 20 * .2 = 4.
     hc.classical.hosmer_lemeshow(*bins_of_twenty(0.2, 4))
+
+
+def test_predictions_tied_across_a_cut_are_worth_a_warning():
+    p = np.full(100, 0.5)
+    with pytest.warns(hc.HullcalWarning, match="straddle"):
+        hc.classical.hosmer_lemeshow(np.column_stack([1 - p, p]), np.tile([0, 1], 50), n_bins=4)
+
+
+def test_a_set_of_one_and_names_of_classes_are_welcome():
+    probs, labels = bins_of_twenty(0.3, 5)
+    plain = hc.classical.hosmer_lemeshow(probs, labels)
+    names = np.array(["no", "yes"])[labels]
+    assert hc.classical.hosmer_lemeshow(probs[:, None], names, classes=["no", "yes"]) == plain
+    logits = hc.classical.hosmer_lemeshow(np.log(probs), labels, from_logits=True)
+    assert logits.pvalue == pytest.approx(plain.pvalue)
+    with pytest.raises(hc.InvalidInputError, match="2 members"):
+        hc.classical.hosmer_lemeshow(np.stack([probs, probs], axis=1), labels)
 
 
 def test_more_than_a_fifth_of_the_cells_below_five_is_worth_a_warning():

@@ -110,16 +110,17 @@ def test_infinite_equals_infinite():
     )
     assert result.statistic == np.inf
     assert result.pvalue == 1 / 20
-    # Two members with the same impossible class: the residual is infinite in every replicate that
-    # draws the row, and recentring leaves 0 there.
+
+
+@pytest.mark.parametrize("null", hc.nulls.available())
+def test_labels_that_no_combination_could_produce_are_rejected_by_every_null(null):
+    # Class 0 is impossible for both members, and was observed.
     probs = np.array([[[0.0, 0.5, 0.5], [0.0, 0.3, 0.7]]] * 6)
-    result = hc.calibration_test(
-        probs, [0, 1, 2, 1, 2, 1], measure=hc.HosmerLemeshow(n_bins=1), n_resamples=19, rng=0
-    )
+    labels = [0, 1, 2, 1, 2, 1]
+    measure = hc.HosmerLemeshow(n_bins=1)
+    result = hc.calibration_test(probs, labels, measure=measure, null=null, n_resamples=19, rng=0)
     assert result.statistic == np.inf
-    assert not np.isnan(result.null_distribution).any()
-    missed = np.isinf(result.null_distribution).sum()  # 0 - inf where the row was not drawn
-    assert result.pvalue == (1 + missed) / 20
+    assert result.pvalue == 1 / 20
 
 
 # refit: all labellings, minimised again --------------------------------------------------------
@@ -498,8 +499,8 @@ def test_no_combination_has_a_clearly_larger_p_value_when_converged(measure, see
 
 
 @pytest.mark.xfail(
-    reason="`converged` means that no small transfer helps, not that the maximum is global: of 120 "
-    "such sets (20 a measure, M = 2) this one has a larger p-value elsewhere, .2 for .125"
+    reason="`converged` means that no small transfer helps, not that the maximum is global: "
+    "this set has a larger p-value elsewhere, .2 for .125"
 )
 @pytest.mark.parametrize(("measure", "seed"), [("ece_cwise", 6)])
 def test_no_combination_has_a_larger_p_value_in_another_valley(measure, seed):

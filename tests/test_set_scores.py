@@ -425,3 +425,11 @@ def test_labels_of_a_score_are_checked(name):
     for labels in (labels_of()[:5], labels_of() + 3):
         with pytest.raises(hc.InvalidInputError, match="`labels`"):
             getattr(hc.ClassifierSet(probs_of()), name)(labels)
+
+
+def test_saturated_members_are_in_their_own_hull():
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(1000, 1, 10)) * 10 + rng.normal(size=(1000, 10, 10)) * 2.5
+    classifiers = hc.ClassifierSet(logits, from_logits=True)
+    for member in range(0, 10, 3):
+        assert classifiers.contains(classifiers.probs[:, member]).all()

@@ -97,7 +97,10 @@ def calibration_test(
         probs, labels, classes=classes, from_logits=from_logits, from_log=from_log
     )
     g = _measure(measure, classifiers)
-    reference, search = nulls.resolve(null), _minimizer(minimizer, g, classifiers, in_test=True)
+    reference = nulls.resolve(null)
+    smooth = g.smooth and reference.searches_measure
+    search = minimizers.resolve(minimizer).budgeted(in_test=True, smooth=smooth)
+    search.check(g, classifiers.n_members)
     reference.check(g, search)
     alpha, n_resamples = _level(alpha, n_resamples)
     _only_here(engine, stop_after)
@@ -156,7 +159,8 @@ def minimize(
         probs, labels, classes=classes, from_logits=from_logits, from_log=from_log
     )
     g = _measure(measure, classifiers)
-    search = _minimizer(minimizer, g, classifiers, in_test=False)
+    search = minimizers.resolve(minimizer).budgeted(in_test=False)
+    search.check(g, classifiers.n_members)
     seed = check_seed(rng)
     problem = Problem.of(classifiers, truth, g)
     minima = search.minimize(problem.objective, key_of(seed))
@@ -178,14 +182,6 @@ def _measure(measure: str | Measure | Callable[..., float], classifiers: Classif
     g = measures.resolve(measure)
     g.check(classifiers.n_samples)
     return g
-
-
-def _minimizer(
-    minimizer: str | Minimizer, g: Measure, classifiers: ClassifierSet, *, in_test: bool
-) -> Minimizer:
-    search = minimizers.resolve(minimizer).budgeted(in_test=in_test)
-    search.check(g, classifiers.n_members)
-    return search
 
 
 def _level(alpha: float, n_resamples: int) -> tuple[float, int]:

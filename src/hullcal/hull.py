@@ -39,7 +39,8 @@ def _distance(members: NDArray[Any], point: NDArray[Any]) -> float:
     from scipy.optimize import nnls
 
     system = np.vstack([members.T, np.ones(len(members))]).astype(np.float64)
-    weights, _ = nnls(system, np.append(point, 1.0))
+    # Saturated predictions need many exchanges of the active set; its default limit is too low.
+    weights, _ = nnls(system, np.append(point, 1.0), maxiter=1000 + 30 * len(members))
     total = weights.sum()
     if total == 0.0:
         return 1.0

@@ -24,7 +24,7 @@ class Kernel:
     Parameters
     ----------
     bandwidth : float or "median"
-        The scale of the total variation; "median" takes the median total variation over pairs of
+        The divisor in the exponent; "median" takes the median total variation over pairs of
         rows of the average member (the first 1,000 rows), once per data set.
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -19,12 +20,18 @@ _SHOWN = 6
 
 
 def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray) else value
+    return value.tolist() if isinstance(value, np.ndarray) else copy.deepcopy(value)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Result:
     """Frozen data with a dictionary form that JSON can hold."""
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain Python values; infinities stay floats."""
@@ -34,6 +41,10 @@ class Result:
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The result that `to_dict` described."""
         names = {each.name for each in fields(cls)}
+        if not isinstance(data, Mapping):
+            raise InvalidInputError(
+                f"not a {cls.__name__}: a dictionary is needed; got {data!r:.80}."
+            )
         if set(data) != names:
             odd = sorted(names ^ set(data))
             raise InvalidInputError(f"not a {cls.__name__}: missing or unknown fields {odd}.")
@@ -64,7 +75,7 @@ class MinimizeResult(Result):
         The measure at `weights`.
     n_evaluations : int
     converged : bool
-        Whether the search ended by its own rule rather than by its budget.
+        Whether the search could not improve the point by its own steps; no proof of a global minimum.
     measure, minimizer : str
     settings : dict
         Settings of measure and minimizer.
@@ -118,7 +129,8 @@ class CalibrationTestResult(Result):
     n_evaluations : int
         Evaluations of the measure, on the data and on all replicates together.
     converged : bool
-        Whether the search on the data ended by its own rule rather than by its budget.
+        Whether the search on the data could not improve the point by its own steps; no proof of a
+        global minimum.
     seed : int
         Gives the same result again as `rng`.
     n_samples, n_classes : int
@@ -162,7 +174,11 @@ class CalibrationTestResult(Result):
 
     @cached_property
     def pvalue_interval(self) -> tuple[float, float]:
-        """Where the p-value of infinitely many resamples lies, with 95 % confidence."""
+        """Where the p-value of infinitely many resamples lies, with 95 % confidence.
+
+        Under the null `maximized` the weights were chosen by the same resamples, so there it is a
+        guide and no more.
+        """
         count = int(pvalues.exceeds(self.null_distribution, self.statistic).sum())
         return pvalues.interval(count, self.n_resamples)
 
@@ -247,7 +263,12 @@ def adjust(results: Sequence[Any], *, method: str = "holm") -> NDArray[np.float6
     """
     if method != "holm":
         raise InvalidInputError(f'`method` must be "holm"; got {method!r}.')
-    raw = [float(getattr(result, "pvalue", result)) for result in results]
+    try:
+        raw = [float(getattr(result, "pvalue", result)) for result in results]
+    except (TypeError, ValueError):
+        raw = [math.nan]
     if not all(0.0 <= p <= 1.0 for p in raw):
-        raise InvalidInputError(f"`results` must be results or p-values in [0, 1]; got {raw}.")
+        raise InvalidInputError(
+            f"`results` must be a sequence of results or of p-values in [0, 1]; got {results!r:.100}."
+        )
     return pvalues.holm(raw)

@@ -127,7 +127,7 @@ def driver(*arguments: Any) -> Callable[[Callable[..., Any]], _Driver]:
     return functools.partial(_Driver, signature=NONE(VALUE, *arguments))
 
 
-class _Compilations(Listener):  # type: ignore[misc]
+class _Compilations(Listener):
     """Calls a function once when compilations, one within another or not, have taken a while."""
 
     def __init__(self, call: Callable[[], None], after: float) -> None:

@@ -160,7 +160,7 @@ def check_weights(weights: Any, n_members: int) -> NDArray[np.float64]:
 
 def check_jobs(value: Any) -> int:
     """Number of threads: a positive integer, or -1 for one a core."""
-    if value == -1 and not isinstance(value, bool):
+    if _whole_number(value) == -1:
         return os.cpu_count() or 1
     return check_integer(value, "n_jobs", 1)
 

@@ -73,6 +73,10 @@ def check_selection(which: Any, n_members: int, names: tuple[str, ...] | None) -
         single = isinstance(which, str) or np.ndim(which) == 0
         entries = [which] if single else list(which)
         chosen = _positions(entries, n_members, names)
+    if len(set(chosen)) < len(chosen):
+        twice = next(m for m in chosen if chosen.count(m) > 1)
+        rule = "must choose each member once"
+        raise refusal("which", rule, f"member {twice} twice", "A copy adds nothing to a hull.")
     if not chosen:
         raise refusal("which", "must choose at least one member", "none", "A hull needs a point.")
     return chosen
@@ -124,5 +128,10 @@ def check_points(point: Any, n_samples: int, n_classes: int) -> NDArray[Any]:
         rule = f"must have shape ({n_samples}, {n_classes}), or ({n_classes},) for every instance"
         repair = "Give one distribution over the classes for each instance."
         raise refusal("point", rule, f"shape {array.shape}", repair)
-    check_probs(np.atleast_2d(array))
+    try:
+        check_probs(np.atleast_2d(array))
+    except InvalidInputError as error:
+        rule = "must hold distributions over the classes: numbers of at least 0 with sum 1"
+        repair = "Divide each by its sum, or see whether the axes are in order."
+        raise refusal("point", rule, reprlib.repr(array.tolist()), repair) from error
     return np.broadcast_to(array, (n_samples, n_classes))

@@ -97,6 +97,9 @@ def check_converted(
     -------
     Predictions
     """
+    for name, flag in {"from_logits": from_logits, "from_log": from_log}.items():
+        if not isinstance(flag, bool | np.bool_):
+            raise refusal(name, "must be True or False", repr(flag), f"Pass `{name}=True`.")
     if from_logits and from_log:
         rule = "and `from_log` exclude each other"
         raise refusal("from_logits", rule, "True for both", "Pass only the one that applies.")

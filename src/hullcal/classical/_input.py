@@ -7,15 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._validation import check_single
+from hullcal._validation import InvalidInputError
 from hullcal.sets import ClassifierSet
 
 
 def one_classifier(
-    probs: Any, labels: Any
-) -> tuple[NDArray[Any], NDArray[np.int32], tuple[str, ...]]:
-    """Predictions (N, K), positions of the labels, and notes."""
-    # A set is refused here, with the way to test it; the notes are kept by a set of one.
-    check_single(probs, labels)
-    classifiers, truth = ClassifierSet.with_labels(probs, labels)
-    return classifiers.probs[:, 0, :], truth, classifiers.notes
+    probs: Any, labels: Any, **options: Any
+) -> tuple[ClassifierSet, NDArray[np.int32]]:
+    """A set of one member, and the positions of the labels."""
+    classifiers, truth = ClassifierSet.with_labels(probs, labels, **options)
+    if classifiers.n_members > 1:
+        raise InvalidInputError(
+            f"`probs` must be the predictions of one classifier, (n_samples, n_classes); got "
+            f"{classifiers.n_members} members. A set goes to `hullcal.calibration_test`; its average "
+            "is `probs.mean(axis=1)`."
+        )
+    return classifiers, truth

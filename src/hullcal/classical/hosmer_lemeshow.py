@@ -15,7 +15,14 @@ from hullcal.nulls import ONE_CALIBRATED
 
 
 def hosmer_lemeshow(
-    probs: ArrayLike, labels: ArrayLike, *, n_bins: int = 10, fitted: bool = False
+    probs: ArrayLike,
+    labels: ArrayLike,
+    *,
+    n_bins: int = 10,
+    fitted: bool = False,
+    classes: ArrayLike | None = None,
+    from_logits: bool = False,
+    from_log: bool = False,
 ) -> ClassicalTestResult:
     r"""Test whether every class comes true as often as claimed, by Hosmer and Lemeshow's statistic.
 
@@ -24,7 +31,9 @@ def hosmer_lemeshow(
 
     over equal-frequency bins of each class, which is Eqs. 3 and 4 of the paper scaled by counts. For
     two classes, bins of equal size and no ties it is the textbook's statistic. Under the hypothesis
-    it is referred to a chi-squared distribution with (K-1)·B degrees of freedom.
+    it is referred to a chi-squared distribution with (K-1)·B degrees of freedom. Rows that tie across
+    a cut are shared by its bins, whose counts then depend on each other: the test becomes too timid,
+    and a warning says so.
 
     Parameters
     ----------
@@ -35,6 +44,8 @@ def hosmer_lemeshow(
     fitted : bool
         Whether the model was fitted to these very rows, which takes two degrees of freedom from each
         class: (K-1)(B-2). On held-out rows that would reject far too often.
+    classes, from_logits, from_log
+        As in `calibration_test`.
 
     Returns
     -------
@@ -50,7 +61,12 @@ def hosmer_lemeshow(
     from scipy.special import chdtrc
 
     measure = HosmerLemeshow(n_bins=n_bins)
-    predictions, truth, notes = one_classifier(probs, labels)
+    classifiers, truth = one_classifier(
+        probs, labels, classes=classes, from_logits=from_logits, from_log=from_log
+    )
+    if not isinstance(fitted, bool | np.bool_):
+        raise InvalidInputError(f"`fitted` must be True or False; got {fitted!r}.")
+    predictions = classifiers.probs[:, 0, :]
     n_samples, n_classes = predictions.shape
     freedom = (n_classes - 1) * (measure.n_bins - 2 if fitted else measure.n_bins)
     if freedom < 1:
@@ -59,6 +75,7 @@ def hosmer_lemeshow(
             f"each class; got {measure.n_bins}. Use more bins."
         )
     _warn_of_small_counts(_expected(predictions, measure.n_bins))
+    _warn_of_ties(predictions, measure.n_bins)
     mixed = np.ascontiguousarray(predictions.T, dtype=np.float64)
     residuals = measure.offset_at(mixed, truth, measure.parameters(predictions))
     sizes = np.array([len(part) for part in np.array_split(np.arange(n_samples), measure.n_bins)])
@@ -72,7 +89,7 @@ def hosmer_lemeshow(
         settings={"n_bins": measure.n_bins, "fitted": bool(fitted)},
         n_samples=n_samples,
         n_classes=n_classes,
-        notes=notes,
+        notes=classifiers.notes,
     )
 
 
@@ -91,6 +108,23 @@ def _warn_of_small_counts(expected: NDArray[np.float64]) -> None:
         f"{below} of {expected.size} expected counts are below 5, the smallest is "
         f"{expected.min():.2g}: the chi-squared approximation may be poor. Use fewer bins, or "
         '`resampling_test` with measure="hl_cwise".',
+        HullcalWarning,
+        stacklevel=3,
+    )
+
+
+def _warn_of_ties(probs: NDArray[np.floating], n_bins: int) -> None:
+    """Rows shared over a cut make cells that are not independent."""
+    ordered = np.sort(probs, axis=0)
+    ends = np.cumsum([len(part) for part in np.array_split(ordered, n_bins)])[:-1]
+    ends = ends[(ends > 0) & (ends < len(ordered))]
+    shared = int((ordered[ends - 1] == ordered[ends]).sum())
+    if shared == 0:
+        return
+    warnings.warn(
+        f"equal predictions straddle {shared} of the {ends.size * probs.shape[1]} cuts between bins, "
+        "which makes the chi-squared test too timid. Use fewer bins, or `resampling_test` with "
+        'measure="hl_cwise".',
         HullcalWarning,
         stacklevel=3,
     )

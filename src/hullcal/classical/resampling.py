@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hullcal._validation import check_single
 from hullcal.algorithm import calibration_test
+from hullcal.classical._input import one_classifier
 from hullcal.measures import Measure
 from hullcal.results import CalibrationTestResult
 
@@ -23,6 +23,9 @@ def resampling_test(
     rng: int | np.random.Generator | None = None,
     n_jobs: int = 1,
     progress: bool | Callable[[int, int], None] = False,
+    classes: ArrayLike | None = None,
+    from_logits: bool = False,
+    from_log: bool = False,
 ) -> CalibrationTestResult:
     """Test whether one classifier is calibrated, by any measure.
 
@@ -34,7 +37,7 @@ def resampling_test(
     ----------
     probs : array-like of shape (n_samples, n_classes)
     labels : array-like of shape (n_samples,)
-    measure, n_resamples, alpha, rng, n_jobs, progress
+    measure, n_resamples, alpha, rng, n_jobs, progress, classes, from_logits, from_log
         As in `calibration_test`.
 
     Returns
@@ -46,10 +49,12 @@ def resampling_test(
     >>> resampling_test([[0.9, 0.1]] * 50, [0, 1] * 25, n_resamples=99, rng=0).pvalue
     0.01
     """
-    check_single(probs, labels)
+    classifiers, truth = one_classifier(
+        probs, labels, classes=classes, from_logits=from_logits, from_log=from_log
+    )
     return calibration_test(
-        probs,
-        labels,
+        classifiers,
+        truth,
         measure=measure,
         null="refit",
         n_resamples=n_resamples,

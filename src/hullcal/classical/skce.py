@@ -44,6 +44,9 @@ def skce_test(
     kernel: str | Kernel = "exponential",
     n_resamples: int = 999,
     rng: int | np.random.Generator | None = None,
+    classes: ArrayLike | None = None,
+    from_logits: bool = False,
+    from_log: bool = False,
 ) -> ClassicalTestResult:
     r"""Test whether one classifier is calibrated in the strong sense, by an SKCE estimator.
 
@@ -96,6 +99,8 @@ def skce_test(
         D, for the bootstrap.
     rng : int, numpy.random.Generator or None
         Seed of the bootstrap.
+    classes, from_logits, from_log
+        As in `calibration_test`.
 
     Returns
     -------
@@ -109,7 +114,11 @@ def skce_test(
     """
     measure = SKCE(estimator=estimator, bandwidth=bandwidth, kernel=kernel)
     _check_method(estimator, method)
-    predictions, truth, notes = one_classifier(probs, labels)
+    n_resamples, seed = check_integer(n_resamples, "n_resamples", 1), check_seed(rng)
+    classifiers, truth = one_classifier(
+        probs, labels, classes=classes, from_logits=from_logits, from_log=from_log
+    )
+    predictions = classifiers.probs[:, 0, :]
     measure.check(len(truth), stacklevel=3)
     if method == "asymptotic" and len(truth) < 4:
         raise InvalidInputError(
@@ -122,12 +131,11 @@ def skce_test(
         measure.parameters(predictions),
     )
     statistic = measure.evaluate(sample.mixed, truth, sample.parameters)
-    null, seed = np.empty(0), None
+    null = np.empty(0)
     if method == "asymptotic":
         pvalue = _normal(sample.disjoint_terms())
     elif method == "bootstrap":
-        seed = check_seed(rng)
-        null = _bootstrap(sample, check_integer(n_resamples, "n_resamples", 1), key_of(seed))
+        null = _bootstrap(sample, n_resamples, key_of(seed))
         pvalue = pvalues.monte_carlo(statistic, null)
     else:
         pvalue = _bounded(statistic, len(truth), estimator)
@@ -138,15 +146,15 @@ def skce_test(
         hypothesis=ONE_CALIBRATED,
         settings={**measure.settings(), "method": method},
         null_distribution=null,
-        seed=seed,
+        seed=seed if method == "bootstrap" else None,
         n_samples=len(truth),
         n_classes=predictions.shape[1],
-        notes=notes,
+        notes=classifiers.notes,
     )
 
 
 def _check_method(estimator: str, method: str) -> None:
-    if method not in _METHODS:
+    if not isinstance(method, str) or method not in _METHODS:
         raise InvalidInputError(f"`method` must be one of {sorted(_METHODS)}; got {method!r}.")
     if estimator not in _METHODS[method]:
         raise InvalidInputError(

@@ -29,7 +29,7 @@ def ending() -> Iterator[None]:
     before = signal.signal(signal.SIGTERM, _stop)
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = _show_warning  # type: ignore[assignment]
             warnings.simplefilter("always", HullcalWarning)
             yield
             sys.stdout.flush()

@@ -77,10 +77,10 @@ class Objective:
         A search holds two of them; where they are large, those of all threads together stay within
         a quarter of the members' own size.
         """
-        needed = 2 * self.members[0].nbytes
+        needed = 2 * int(self.members[0].nbytes)
         if wanted * needed <= _ROOM:
             return wanted
-        return max(1, min(wanted, self.members.nbytes // (4 * needed)))
+        return max(1, min(wanted, int(self.members.nbytes) // (4 * needed)))
 
     def values(self, weights: Floats, cases: NDArray[np.int64]) -> Floats:
         """g at each row of `weights`, for the case named beside it."""

@@ -48,9 +48,7 @@ def read_parts(source: Source, probs_key: str, labels_key: str) -> Parts:
             return parts_in(table, labels_key)
 
 
-def read_labels(
-    source: Source, labels_key: str, classes: tuple[Any, ...] | None
-) -> NDArray[Any]:
+def read_labels(source: Source, labels_key: str, classes: tuple[Any, ...] | None) -> NDArray[Any]:
     """Read labels by the ending of their file; `classes` tells names from positions."""
     _check(source, (*SUFFIXES, ".txt"))
     with source.guarded():

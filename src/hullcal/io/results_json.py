@@ -1,33 +1,32 @@
-"""How do results become strict JSON, and JSON results again?"""
+"""How are results written to strict JSON and read back?"""
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
-from typing import Any
-
-import numpy as np
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import hullcal
 from hullcal._validation import InvalidInputError
 from hullcal._validation.errors import refusal
 from hullcal.io.memory import check_fits
+from hullcal.io.result_fields import entry_of, kind_of, result_of
 from hullcal.io.source import Source
 from hullcal.io.text import open_text
 from hullcal.io.writing import write_atomic
-from hullcal.results import CalibrationTestResult, MinimizeResult, Result
+from hullcal.results import Result
 
-__all__ = ["as_list", "from_json", "kind_of", "read_json", "to_json", "write_json"]
+__all__ = ["as_list", "from_json", "read_json", "to_json", "write_json"]
 
-_KINDS: dict[str, type[Result]] = {
-    "calibration_test": CalibrationTestResult,
-    "minimize": MinimizeResult,
-}
-#: Written for the reader's convenience, and computed anew when read.
-_DERIVED = ("pvalue", "pvalue_interval", "critical_value", "rejected", "n_resamples", "n_members")
-_WORDS = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
+
+def as_list(results: Any) -> list[Result]:
+    """Take one result or several; anything else is refused."""
+    listed = [results]
+    if not isinstance(results, Result) and isinstance(results, Sequence):
+        listed = list(results)
+    for each in listed:
+        kind_of(each)
+    return listed
 
 
 def to_json(results: Result | Sequence[Result]) -> str:
@@ -42,13 +41,13 @@ def to_json(results: Result | Sequence[Result]) -> str:
     str
         An object with `version` (of hullcal) and `results`, each with its `kind`, its fields and
         what follows from them. Infinities and NaN are the strings "Infinity", "-Infinity" and
-        "NaN"; among `settings`, which may be any text, they are ``{"float": "Infinity"}``.
+        "NaN"; among `settings`, which may hold any text, they are ``{"float": "Infinity"}``.
     """
-    entries = [_entry(result) for result in as_list(results)]
+    entries = [entry_of(result) for result in as_list(results)]
     document = {"version": hullcal.__version__, "results": entries}
     try:
-        return json.dumps(document, allow_nan=False, indent=2, default=_plain) + "\n"
-    except (TypeError, ValueError) as error:
+        return json.dumps(document, allow_nan=False, indent=1) + "\n"
+    except (TypeError, ValueError, RecursionError) as error:
         repair = "Settings of a measure must be numbers, strings, lists or dictionaries."
         raise refusal("results", "must be expressible in JSON", str(error), repair) from error
 
@@ -70,13 +69,21 @@ def from_json(text: str | bytes) -> list[Any]:
     list of results
     """
     try:
-        return _decoded(text)
+        document = json.loads(text, parse_constant=_no_constant)
+        entries = document["results"]
+        if not isinstance(entries, list) or not isinstance(document["version"], str):
+            raise TypeError("`results` is no list, or `version` no string")
+        return [result_of(entry) for entry in entries]
     except InvalidInputError:
         raise
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         came = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         rule = "must be results in JSON, as `to_json` writes them"
         raise refusal("text", rule, came, "Write them again.") from error
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name}, which strict JSON does not have")
 
 
 def read_json(path: Any) -> list[Any]:
@@ -92,76 +99,3 @@ def read_json(path: Any) -> list[Any]:
         except InvalidInputError as error:
             rule = "must hold results as hullcal writes them"
             raise source.refuse(rule, f"other contents ({error})", "Write it again.") from error
-
-
-def as_list(results: Any) -> list[Result]:
-    """Take one result or several; anything else is refused."""
-    listed = [results] if isinstance(results, Result) else list(results)
-    for each in listed:
-        kind_of(each)
-    return listed
-
-
-def kind_of(result: Any) -> str:
-    """Name the kind of a result."""
-    for kind, cls in _KINDS.items():
-        if isinstance(result, cls):
-            return kind
-    if isinstance(result, Result) and isinstance(result, _class("classical_test")):
-        return "classical_test"
-    came = f"an object of type {type(result).__name__}"
-    raise refusal("results", "must be results of hullcal", came, "Pass what a test gave back.")
-
-
-def _class(kind: str) -> type[Result]:
-    if kind == "classical_test":  # its room loads compiled code, so only on demand
-        from hullcal.classical.result import ClassicalTestResult
-
-        return ClassicalTestResult
-    if kind not in _KINDS:
-        repair = f"Known are {', '.join((*_KINDS, 'classical_test'))}."
-        raise refusal("kind", "must be a kind of result", repr(kind)[:60], repair)
-    return _KINDS[kind]
-
-
-def _entry(result: Result) -> dict[str, Any]:
-    data = result.to_dict()
-    written = {name: _word(value) for name, value in data.items() if name != "settings"}
-    derived = {
-        name: _word(getattr(result, name))
-        for name in _DERIVED
-        if name not in data and hasattr(result, name)
-    }
-    settings = {"settings": _wrapped(data["settings"])} if "settings" in data else {}
-    return {"kind": kind_of(result), **written, **settings, **derived}
-
-
-def _word(value: Any) -> Any:
-    """Replace numbers that JSON has not by their words."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return [_word(each) for each in value] if isinstance(value, list | tuple) else value
-
-
-def _wrapped(value: Any) -> Any:
-    """Do the same where a string may also be just that string."""
-    if isinstance(value, Mapping):
-        return {key: _wrapped(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_wrapped(each) for each in value]
-    word = _word(_plain(value) if isinstance(value, np.generic) else value)
-    return {"float": word} if word is not value and isinstance(word, str) else word
-
-
-def _unwrapped(value: Any) -> Any:
-    if isinstance(value, dict):
-        if set(value) == {"float"} and value["float"] in _WORDS:
-            return _WORDS[value["float"]]
-        return {key: _unwrapped(each) for key, each in value.items()}
-    return [_unwrapped(each) for each in value] if isinstance(value, list) else value
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    raise TypeError(f"a setting of type {type(value).__name__}")

@@ -12,13 +12,13 @@ from hullcal.io.source import Source
 __all__ = ["open_zarr"]
 
 # The file chooses who decodes it, and numcodecs offers to unpickle: only these may.
-_CODECS = frozenset(
-    """
-    adler32 astype bitround blosc bytes bz2 crc32 crc32c delta endian fixedscaleoffset fletcher32
-    gzip jenkins_lookup3 lz4 lzma packbits quantize sharding_indexed shuffle transpose vlen-utf8
-    zlib zstd
-    """.split()
-)
+# fmt: off
+_CODECS = frozenset({
+    "adler32", "astype", "bitround", "blosc", "bytes", "bz2", "crc32", "crc32c", "delta", "endian",
+    "fixedscaleoffset", "fletcher32", "gzip", "jenkins_lookup3", "lz4", "lzma", "packbits",
+    "quantize", "sharding_indexed", "shuffle", "transpose", "vlen-utf8", "zlib", "zstd",
+})
+# fmt: on
 
 
 @contextmanager

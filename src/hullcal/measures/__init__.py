@@ -35,3 +35,15 @@ def resolve(measure: str | Measure | Callable[..., Any]) -> Measure:
     if callable(measure) and not isinstance(measure, type):
         return CustomMeasure(function=measure)
     return named(measure, _registry(), "measure", "a Measure or a callable g(probs, labels)")
+
+
+def __getattr__(name: str) -> Any:
+    """The classes themselves: `measures.SKCE` and so on."""
+    classes = {type(value).__name__: type(value) for value in _registry().values()}
+    if name in classes:
+        return classes[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *sorted({type(value).__name__ for value in _registry().values()})]

@@ -26,7 +26,8 @@ class SKCE(Measure):
       (an odd last row is dropped; the order of rows matters). Signed. Cost: N·K.
     - ``"uq"``: :math:`\binom{N}{2}^{-1} \sum_{i<j} h_{ij}` over all pairs. Signed. Cost: N²·K, in
       blocks: never an N×N array.
-    - ``"b"``: :math:`N^{-2} \sum_{i,j} h_{ij}`, biased and never negative. Cost: N²·K.
+    - ``"b"``: :math:`N^{-2} \sum_{i,j} h_{ij}`, biased; never negative with the
+      exponential kernel. Cost: N²·K.
 
     Large positive values mean miscalibration. The residual is the mean of h for ``"ul"``; for the
     others it is the mean of :math:`\Gamma(\cdot, p_i)(p_i - y_i)`, an element of the kernel's Hilbert
@@ -61,8 +62,12 @@ class SKCE(Measure):
                 f'`estimator` must be "ul", "uq" or "b"; got {self.estimator!r}.'
             )
         kernel = kernel_named(self.kernel, self.bandwidth)
-        if isinstance(self.kernel, str):
-            object.__setattr__(self, "bandwidth", kernel.bandwidth)
+        if kernel is self.kernel and self.bandwidth not in (1.0, kernel.bandwidth):
+            raise InvalidInputError(
+                f"`bandwidth` must be left out beside a Kernel, which has its own; got "
+                f"{self.bandwidth!r} beside {kernel!r}."
+            )
+        object.__setattr__(self, "bandwidth", kernel.bandwidth)
 
     @classmethod
     def defaults(cls) -> tuple[Measure, ...]:

@@ -18,6 +18,7 @@ class Cobyla(Minimizer):
     """scipy's COBYLA with the simplex as constraints, one start, scipy's own settings.
 
     COBYLA may step a little outside the simplex; g is evaluated at the point scaled back onto it.
+    The value of the point returned is one evaluation more than the budget.
     """
 
     name: ClassVar[str] = "cobyla"

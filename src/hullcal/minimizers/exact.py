@@ -26,7 +26,7 @@ class Exact(Minimizer):
     convex and piecewise linear there, and its minimum over the closed cell is at an end of the cell or
     where a gap vanishes. All of these are visited. At an end, g of the open cell may be lower than g
     at the breakpoint itself (bins are half open); the minimum is then an infimum, and the answer is a
-    point within 1e-12 of it. Cost: quadratic in N.
+    point within 1e-12 of it. Cost: quadratic in N; `max_evaluations` does not limit it.
     """
 
     name: ClassVar[str] = "exact"

@@ -22,7 +22,8 @@ class Slsqp(Minimizer):
     """scipy's SLSQP from the mean and from maximum-likelihood weights; the better end wins.
 
     Only for smooth measures (SKCE). The gradient is taken by differences towards each member, which
-    stay inside the simplex.
+    stay inside the simplex. A gradient that was begun is finished, so the budget may be exceeded by
+    a few times M evaluations.
     """
 
     name: ClassVar[str] = "slsqp"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import cache
+from typing import Any
 
 from hullcal._discovery import discover, named
 from hullcal.nulls._base import ONE_CALIBRATED, Null, Outcome, Resampling
@@ -30,3 +31,15 @@ def resolve(null: str | Null) -> Null:
     if isinstance(null, Null):
         return null
     return named(null, _registry(), "null", "a Null")
+
+
+def __getattr__(name: str) -> Any:
+    """The classes themselves: `nulls.Refit` and so on."""
+    classes = {type(value).__name__: type(value) for value in _registry().values()}
+    if name in classes:
+        return classes[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *sorted({type(value).__name__ for value in _registry().values()})]

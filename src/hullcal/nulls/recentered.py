@@ -23,6 +23,8 @@ class Recentered(Null):
     is assumed, not that labels follow a combination given x.
 
     For one member there is nothing to search and labels are redrawn from its predictions instead.
+    They are redrawn too, from the maximum-likelihood combination, where the statistic is infinite
+    because no combination could have produced the labels: an infinite residual cannot be subtracted.
     """
 
     name: ClassVar[str] = "recentered"
@@ -36,6 +38,8 @@ class Recentered(Null):
         best = observed.weights[0]
         if objective.n_members == 1:
             distribution = replicates.of_labels(objective, best)
+        elif np.isinf(observed.values[0]):
+            distribution = replicates.of_labels(objective, objective.maximum_likelihood())
         else:
             centered = objective.recentered(best)
 

@@ -23,7 +23,7 @@ def histogram_edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.array([0.0, 1.0])
     low, high = float(values.min()), float(values.max())
     size = max(abs(low), abs(high))
-    if high - low <= 1e-9 * size:
+    if high - low <= max(1e-9 * size, 1e-300):
         pad = 0.05 * size or 0.05
         return np.array([low - pad, high + pad])
     n_bins = min(max(math.ceil(math.sqrt(len(values))), _FEWEST), _MOST)

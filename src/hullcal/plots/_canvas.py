@@ -11,15 +11,16 @@ from matplotlib.legend import Legend
 from hullcal._validation import InvalidInputError
 from hullcal.plots._text import PLAIN
 
-#: Width in inches of one column of a journal's page, and of two.
-COLUMN, PAGE = 3.35, 6.7
+#: Width in inches of one column of a journal's page.
+COLUMN = 3.35
 
 #: Size in points of names and numbers inside a plot.
 SMALL = 7.0
 
-# The colours of Okabe and Ito, which colour-blind readers tell apart. No plot relies on them alone.
-BLACK, GREY, BLUE, SKY = "#000000", "#8C8C8C", "#0072B2", "#56B4E9"
-ORANGE, GREEN, VERMILION, PURPLE = "#E69F00", "#009E73", "#D55E00", "#CC79A7"
+# Colours of Okabe and Ito, which colour-blind readers tell apart, and a grey. No plot relies on them
+# alone.
+BLACK, BLUE, SKY, GREEN, VERMILION = "#000000", "#0072B2", "#56B4E9", "#009E73", "#D55E00"
+GREY = "#8C8C8C"
 
 
 def axes_or_new(ax: Axes | None, *, height: float, width: float = COLUMN, **options: Any) -> Axes:
@@ -42,11 +43,16 @@ def axes_or_new(ax: Axes | None, *, height: float, width: float = COLUMN, **opti
     return fresh
 
 
-def legend_above(ax: Axes, *, columns: int = 1, lift: float = 0.02) -> Legend:
-    """Set the legend over the Axes, where it cannot hide data."""
+def legend_above(
+    ax: Axes, *, columns: int = 1, lift: float = 0.02, from_right: bool = False
+) -> Legend:
+    """Set the legend over the Axes, where it cannot hide data.
+
+    From the right side it may reach over long row labels; from the left it begins with the axis.
+    """
     legend = ax.legend(
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.0 + lift),
+        loc="lower right" if from_right else "lower left",
+        bbox_to_anchor=(float(from_right), 1.0 + lift),
         ncols=columns,
         fontsize=SMALL,
         frameon=False,

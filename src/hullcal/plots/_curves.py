@@ -92,7 +92,7 @@ def reliability_diagram(
         low=low,
         high=high,
         confidence=confidence,
-        event="predicted class" if chosen is None else f"class {as_typed(name)}",
+        event="the predicted class" if chosen is None else f"class {as_typed(name)}",
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +9,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 
+from hullcal.measures import Measure
 from hullcal.measures.ece_conf import ConfidenceECE
 from hullcal.measures.ece_cwise import ClasswiseECE
 from hullcal.plots._canvas import BLACK, BLUE, GREY, SMALL, VERMILION, axes_or_new, legend_above
 from hullcal.plots._text import number
-from hullcal.scores import accuracy
+from hullcal.scores import Score, accuracy
 from hullcal.sets import ClassifierSet
 
 __all__ = ["Comparison", "Lane", "average_against_weighted", "comparison"]
@@ -56,10 +56,11 @@ def comparison(
     classifiers, truth = ClassifierSet.with_labels(probs, labels)
     average, weighted = classifiers.mean(), classifiers.mix(weights)
     members = [classifiers.probs[:, m, :] for m in range(classifiers.n_members)]
-    scores: dict[str, Callable[[NDArray[Any], NDArray[np.int32]], float]] = {
+    ConfidenceECE().check(len(truth), stacklevel=4)  # one warning of few rows is enough
+    scores: dict[str, Score] = {
         "accuracy\n(more is better)": accuracy,
-        "confidence ECE\n(less is better)": ConfidenceECE(),
-        "classwise ECE\n(less is better)": ClasswiseECE(),
+        "confidence ECE\n(less is better)": _unchecked(ConfidenceECE()),
+        "classwise ECE\n(less is better)": _unchecked(ClasswiseECE()),
     }
     first, second, third = (
         Lane(
@@ -71,6 +72,16 @@ def comparison(
         for name, score in scores.items()
     )
     return Comparison((first, second, third))
+
+
+def _unchecked(measure: Measure) -> Score:
+    """The measure as a score of predictions that passed the door."""
+
+    def score(probs: NDArray[Any], labels: NDArray[np.int32]) -> float:
+        mixed = np.ascontiguousarray(probs.T, dtype=np.float64)
+        return measure.evaluate(mixed, labels, measure.parameters(probs))
+
+    return score
 
 
 def average_against_weighted(
@@ -102,14 +113,14 @@ def average_against_weighted(
         ax.plot([0.0, 1.0], [y, y], color=GREY, linewidth=0.8, zorder=1)
         _draw_points(ax, lane, y)
         _write_numbers(ax, lane, y)
-    ax.set_yticks(range(3), labels=[lane.name for lane in lanes])
+    ax.set_yticks(range(3), labels=[lane.name for lane in lanes], fontsize=SMALL)
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(2.5, -0.5)
     ax.set_xlim(-0.06, 1.06)
     ax.set_xticks([])
     for side in ("left", "bottom"):
         ax.spines[side].set_visible(False)
-    legend_above(ax, columns=3)
+    legend_above(ax, columns=3, from_right=True)
     return ax
 
 

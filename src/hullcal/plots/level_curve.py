@@ -75,8 +75,9 @@ def level_curve(
     ax.hlines(at, [row.low for row in rows], [row.high for row in rows], color=BLACK, linewidth=1.2)
     ends = [end for row in rows for end in (row.low, row.high)]
     twice = [i for i in at for _ in range(2)]
-    ax.plot(ends, twice, "|", color=BLACK, markersize=5, zorder=3)
-    ax.plot(pvalues, at, "o", color=BLACK, markersize=4, zorder=4, label="p, with 95 % interval")
+    ax.plot(ends, twice, "|", color=BLACK, markersize=5, zorder=3, clip_on=False)
+    (dots,) = ax.plot(pvalues, at, "o", color=BLACK, markersize=4, label="p, with 95 % interval")
+    dots.set(zorder=4, clip_on=False)
     _mark_levels(ax, rows)
     for i, row in enumerate(rows):
         ax.annotate(
@@ -88,11 +89,11 @@ def level_curve(
             fontsize=SMALL,
             annotation_clip=False,
         )
-    ax.set_yticks(list(at), labels=[row.name for row in rows], **PLAIN)
+    ax.set_yticks(list(at), labels=[row.name for row in rows], fontsize=SMALL, **PLAIN)
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.set_xlim(0.0, 1.0)
-    ax.set_xlabel("level α")
-    legend_above(ax)
+    ax.set_xlabel("level α", **PLAIN)
+    legend_above(ax, from_right=True)
     return ax
 
 

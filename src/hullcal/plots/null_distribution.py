@@ -62,9 +62,9 @@ def null_distribution(result: CalibrationTestResult, *, ax: Axes | None = None) 
     ax = axes_or_new(ax, height=2.6)
     histogram = null_histogram(result.null_distribution)
     n_finite = int(histogram.counts.sum())
-    said = f"{n_finite} null values, {as_typed(result.null)}"
+    said = f"{result.n_resamples} null values, {as_typed(result.null)}"
     if histogram.n_infinite:
-        said += f"; {histogram.n_infinite} more infinite"
+        said += f"; {histogram.n_infinite} infinite, not on axis"
     ax.stairs(
         histogram.counts, histogram.edges, fill=True, facecolor=SKY, edgecolor=BLACK, label=said
     )

@@ -69,7 +69,7 @@ def reliability(
     _draw_band(ax, diagram)
     ax.plot([0, 1], [0, 1], color=BLACK, linestyle=":", linewidth=1, label="calibrated")
     for m, member in enumerate(diagram.members):
-        label = f"members ({len(diagram.members)} drawn)" if m == 0 else None
+        label = _in_words(len(diagram.members)) if m == 0 else None
         _draw_curve(ax, member, color=GREY, style="-", marker="", width=0.6, label=label)
     _draw_curve(ax, diagram.average, color=BLUE, style="--", marker="s", width=1.3, label="average")
     if diagram.weighted is not None:
@@ -86,10 +86,14 @@ def reliability(
     ax.set_xlim(0.0, 1.0)
     ax.set_ylim(-_STRIP, 1.0)
     ax.set_yticks(np.arange(6) / 5)
-    ax.set_xlabel(f"predicted probability of the {diagram.event}", **PLAIN)
+    ax.set_xlabel(f"probability of {diagram.event}", **PLAIN)
     ax.set_ylabel("observed frequency")
     legend_above(ax, columns=2)
     return ax
+
+
+def _in_words(n_drawn: int) -> str:
+    return "1 member" if n_drawn == 1 else f"{n_drawn} members"
 
 
 def _draw_band(ax: Axes, diagram: ReliabilityDiagram) -> None:
@@ -105,6 +109,7 @@ def _draw_band(ax: Axes, diagram: ReliabilityDiagram) -> None:
         facecolor=(SKY, 0.3),
         edgecolor=SKY,
         linewidth=0.6,
+        hatch="///",
         label=f"{100 * diagram.confidence:g} % band of {whose}",
     )
 
@@ -117,7 +122,7 @@ def _draw_curve(
     faint = not marker
     # A member with a single bin would be a line without length.
     line.set(marker="." if faint else marker, markersize=2 if faint else 4, linewidth=width)
-    line.set(alpha=0.5 if faint else 1.0, zorder=1.5 if faint else 3.0)
+    line.set(alpha=0.5 if faint else 1.0, zorder=1.5 if faint else 3.0, clip_on=False)
 
 
 def _draw_counts(ax: Axes, diagram: ReliabilityDiagram) -> None:

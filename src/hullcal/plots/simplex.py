@@ -134,7 +134,7 @@ def simplex(
         )
     ternary: Any = triangle
     ternary.fill(*points.hull.T, facecolor=SKY, alpha=0.35, edgecolor=BLUE, label="convex hull")
-    dots = {"linestyle": "none", "markeredgecolor": BLACK, "markeredgewidth": 0.6}
+    dots = {"linestyle": "none", "markeredgecolor": BLACK, "markeredgewidth": 0.6, "clip_on": False}
     ternary.plot(*points.members.T, "o", color=BLUE, markersize=3, label="members", **dots)
     others = [
         (points.mean, "s", "white", "average"),

@@ -80,7 +80,7 @@ def weights(
             verticalalignment="center",
             fontsize=SMALL,
         )
-    ax.set_yticks(range(n_bars), labels=bars.names, **PLAIN)
+    ax.set_yticks(range(n_bars), labels=bars.names, fontsize=SMALL, **PLAIN)
     ax.set_ylim(n_bars - 0.4, -0.6)
     ax.set_xlim(0.0, 1.18 * max(bars.values))
     ax.set_xlabel("weight")

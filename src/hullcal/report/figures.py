@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from hullcal import plots
@@ -30,7 +31,7 @@ def figures(assessment: Assessment) -> list[Figure]:
     return drawn
 
 
-Plan = tuple[Callable[[Any], Any], float, float, str]
+Plan = tuple[Callable[..., Any], float, float, str]
 
 
 def _plan(assessment: Assessment) -> Iterator[Plan]:
@@ -41,7 +42,7 @@ def _plan(assessment: Assessment) -> Iterator[Plan]:
     first = assessment.results[0]
     for result in assessment.results:
         yield (
-            lambda ax, result=result: plots.null_distribution(result, ax=ax),
+            partial(plots.null_distribution, result),
             3.35,
             2.3,
             f"{result.measure}, {result.null}: the statistic among its values if "
@@ -83,10 +84,10 @@ def _plan(assessment: Assessment) -> Iterator[Plan]:
 
 
 def _markup(
-    draw: Callable[[Any], Any], width: float, height: float, name: str, description: str
+    draw: Callable[..., Any], width: float, height: float, name: str, description: str
 ) -> str:
     from matplotlib.figure import Figure as Canvas
 
     canvas = Canvas(figsize=(width, height), layout="constrained")
-    draw(canvas.add_subplot())
+    draw(ax=canvas.add_subplot())
     return inline(canvas, name, description)

@@ -1,0 +1,110 @@
+"""How do results become a table that a spreadsheet can open without running anything?"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from hullcal.io.result_fields import entry_of
+from hullcal.io.results_json import as_list
+from hullcal.io.writing import write_atomic
+from hullcal.results import Result, adjust
+
+__all__ = ["to_csv", "write_csv"]
+
+_COLUMNS = (
+    "kind",
+    "measure",
+    "null",
+    "hypothesis",
+    "statistic",
+    "critical_value",
+    "pvalue",
+    "adjusted_pvalue",
+    "rejected",
+    "alpha",
+    "n_resamples",
+    "seed",
+    "n_samples",
+    "n_members",
+    "n_classes",
+    "weights",
+    "members",
+)
+# Spreadsheets take such a cell for a formula, also in full-width signs and after blanks.
+_FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]")
+
+
+def to_csv(results: Result | Sequence[Result]) -> str:
+    """Write results as CSV, one line each.
+
+    Parameters
+    ----------
+    results : result, or sequence of results
+
+    Returns
+    -------
+    str
+        With a header. `adjusted_pvalue` is Holm's over all tests given, and empty for a single
+        one; `weights` are joined by semicolons; `members` are a JSON list. Text that a
+        spreadsheet would take for a formula begins with an apostrophe.
+    """
+    listed = as_list(results)
+    tests = [i for i, result in enumerate(listed) if hasattr(result, "pvalue")]
+    adjusted: dict[int, Any] = {}
+    if len(tests) > 1:
+        values = adjust([listed[i] for i in tests]).tolist()
+        adjusted = dict(zip(tests, values, strict=True))
+    lines = [_line(_COLUMNS)]
+    for i, result in enumerate(listed):
+        data = _row(entry_of(result)) | {"adjusted_pvalue": adjusted.get(i)}
+        lines.append(_line(_cell(data.get(column)) for column in _COLUMNS))
+    return "".join(lines)
+
+
+def write_csv(results: Result | Sequence[Result], path: Any, *, force: bool = False) -> None:
+    """Write results to a CSV file (see `to_csv`), whole or not at all."""
+    write_atomic(path, to_csv(results), force=force)
+
+
+def _row(entry: dict[str, Any]) -> dict[str, Any]:
+    """Bring the fields of every kind of result under the same columns."""
+    row = dict(entry)
+    if "test" in row:  # a classical test, which is of one classifier
+        row |= {"measure": row["test"], "n_members": 1}
+        row["n_resamples"] = len(row["null_distribution"]) or None
+    if row["kind"] == "minimize":
+        row |= {"statistic": row["value"], "n_members": len(row["weights"])}
+    if row.get("members") is not None:
+        row["members"] = json.dumps(row["members"], ensure_ascii=False)
+    for name in ("statistic", "critical_value", "pvalue"):
+        if name in row:
+            row[name] = _Number(row[name])
+    if "weights" in row:  # adding 0 takes the sign from a negative zero
+        row["weights"] = _Number(";".join(repr(float(weight) + 0.0) for weight in row["weights"]))
+    return row
+
+
+class _Number(str):
+    """A cell of digits, or a word for what has none; never a formula, whatever its sign."""
+
+    __slots__ = ()
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str) and not isinstance(value, _Number):
+        return f"'{value}" if _FORMULA.match(value) else value
+    return str(value)
+
+
+def _line(cells: Iterable[str]) -> str:
+    """Write one line; a line end inside a cell is quoted, whichever kind it is."""
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\r\n").writerow(cells)
+    return buffer.getvalue().removesuffix("\r\n") + "\n"
