@@ -27,23 +27,31 @@ _HOME = {
     "ApproximationWarning": "_validation",
 }
 _ROOMS = (
+    "assessment",
     "binning",
     "classical",
+    "io",
     "kernels",
     "measures",
     "minimizers",
     "nulls",
+    "plots",
+    "report",
     "simplex",
     "uncertainty",
 )
 
 if TYPE_CHECKING:
+    from hullcal import assessment as assessment
     from hullcal import binning as binning
     from hullcal import classical as classical
+    from hullcal import io as io
     from hullcal import kernels as kernels
     from hullcal import measures as measures
     from hullcal import minimizers as minimizers
     from hullcal import nulls as nulls
+    from hullcal import plots as plots
+    from hullcal import report as report
     from hullcal import simplex as simplex
     from hullcal import uncertainty as uncertainty
     from hullcal._validation import ApproximationWarning as ApproximationWarning

@@ -56,11 +56,12 @@ def parts_in(table: Table, labels_key: str) -> Parts:
     if {"row", "member", "class", "probability"} == set(roles) and len(header.others) == 4:
         places = Long(roles["row"], roles["member"], roles["class"], roles["probability"])
         return read_long(table, places, header.label)
+    semicolons = len(columns) == 1 and ";" in columns[0]
     wide = wide_columns([columns[i] for i in header.others])
-    if wide is None:
+    if wide is None or semicolons:
         shown = ", ".join(repr(name[:40]) for name in columns[:12])
         more = ", ..." if len(columns) > 12 else ""
-        hint = " Separate columns by commas." if len(columns) == 1 and ";" in columns[0] else ""
+        hint = " Separate columns by commas." if semicolons else ""
         rule = "must be a table in long or wide form"
         raise source.refuse(rule, f"the columns {shown}{more}", _FORMS + hint)
     return read_wide(table, wide, header.others, header.label)

@@ -35,8 +35,12 @@ def _look(source: Source, h5py: Any, array: Any) -> Stored:
     needed = Stored.bytes_of(array.shape or (), array.dtype.itemsize)
     if array.chunks is not None:
         needed += Stored.bytes_of(array.chunks, array.dtype.itemsize)
-    if h5py.check_string_dtype(array.dtype) is not None:
-        return Stored(needed, lambda: array.asstr()[...])
+    text = h5py.check_string_dtype(array.dtype)
+    if text is not None and text.length is None:
+        # They lie in a heap of their own, in which a damaged file sends the library round for ever.
+        came = f"strings of variable length {array.name!r}"
+        repair = "Save them by `np.char.encode(names, 'utf-8')`, which gives them one length."
+        raise source.refuse("must hold strings of fixed length", came, repair)
     if array.dtype.hasobject:
         raise python_objects(source)
     return Stored(needed, lambda: array[...])

@@ -35,7 +35,8 @@ def cleaned(svg: str, name: str, description: str) -> str:
     head, rest = body.split(">", 1)
     head = re.sub(r'\s(width|height)="[^"]*"', "", head)
     attributes = f' role="img" aria-label="{_escaped(description)}"'
-    return f'{head} stroke-linejoin="round" stroke-linecap="butt"{attributes}>{rest}'
+    inherited = 'fill="currentColor" stroke-linejoin="round" stroke-linecap="butt"'
+    return f"{head} {inherited}{attributes}>{rest}"
 
 
 def _attributes(style: str) -> str:
