@@ -2,28 +2,53 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
-import hullcal
+from hullcal.cli import tables
+from hullcal.cli.working import working
 
 
 @click.command("demo")
 @click.option(
-    "--seed", default=0, show_default=True, help="Seed of the data split and of the test."
+    "--seed", default=0, show_default=True, help="Seed of the ensembles and of the tests."
 )
-@click.option("--quiet", is_flag=True, help="No progress bar.")
-def command(seed: int, quiet: bool) -> None:
-    """Test a random forest on scikit-learn's digits."""
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("demo/report.html"),
+    show_default=True,
+    help="The report; one that is there is overwritten.",
+)
+@click.option("--quiet", is_flag=True, help="No progress bar and no notices.")
+def command(seed: int, output: Path, quiet: bool) -> None:
+    """Test three real ensembles on handwritten digits, and write a report."""
+    from hullcal import io
+    from hullcal.assessment import assess
+    from hullcal.report import render
+
     try:
-        from hullcal.demonstration import random_forest
+        import sklearn  # noqa: F401
     except ModuleNotFoundError as error:
         raise click.ClickException(
             f"the demo needs scikit-learn ({error}); pip install 'hullcal[sklearn]'"
         ) from error
-    example = random_forest(seed)
-    click.echo(example.description + "\n")
-    for null in ("recentered", "refit"):
-        result = hullcal.calibration_test(
-            example.probs, example.labels, null=null, rng=seed, progress=not quiet
-        )
-        click.echo(f"{result}\n")
+    from hullcal.demonstration import examples
+
+    output.parent.mkdir(parents=True, exist_ok=True)
+    found = {}
+    with working(quiet=quiet) as report:
+        for example in examples(seed):
+            assessment = assess(example.probs, example.labels, rng=seed, n_jobs=-1, progress=report)
+            found[example.name] = assessment
+            accuracy = assessment.classifiers.accuracy(assessment.labels, weights="mean")
+            click.echo(f"{example.name}: {example.description} (accuracy {accuracy:.1%})")
+            for sentence in assessment.sentences():
+                click.echo(f"  {sentence}")
+            click.echo()
+    title = "Three ensembles on handwritten digits"
+    page = render(found, title=title, command=tables.command_line())
+    io.write_atomic(output, page, force=True)
+    click.echo(f"The report: {output}")

@@ -49,16 +49,20 @@ def to_csv(results: Result | Sequence[Result]) -> str:
     Returns
     -------
     str
-        With a header. `adjusted_pvalue` is Holm's over all tests given, and empty for a single
-        one; `weights` are joined by semicolons; `members` are a JSON list. Text that a
+        With a header. `adjusted_pvalue` is Holm's over the tests of one null, and empty where
+        there is only one; `weights` are joined by semicolons; `members` are a JSON list. Text that a
         spreadsheet would take for a formula begins with an apostrophe.
     """
     listed = as_list(results)
-    tests = [i for i, result in enumerate(listed) if hasattr(result, "pvalue")]
+    families: dict[Any, list[int]] = {}
+    for i, result in enumerate(listed):
+        if hasattr(result, "pvalue"):
+            families.setdefault(getattr(result, "null", None), []).append(i)
     adjusted: dict[int, Any] = {}
-    if len(tests) > 1:
-        values = adjust([listed[i] for i in tests]).tolist()
-        adjusted = dict(zip(tests, values, strict=True))
+    for family in families.values():
+        if len(family) > 1:
+            values = adjust([listed[i] for i in family]).tolist()
+            adjusted |= dict(zip(family, values, strict=True))
     lines = [_line(_COLUMNS)]
     for i, result in enumerate(listed):
         data = _row(entry_of(result)) | {"adjusted_pvalue": adjusted.get(i)}

@@ -52,8 +52,9 @@ class Codes:
     def add(self, names: Sequence[Name]) -> None:
         """Take the names of some more rows."""
         table = self.table
-        codes = [table.setdefault(name, len(table)) for name in names]
-        self._parts.append(np.array(codes, dtype=np.int32))
+        for name in dict.fromkeys(names):
+            table.setdefault(name, len(table))
+        self._parts.append(np.fromiter(map(table.__getitem__, names), np.int32, len(names)))
 
     def __len__(self) -> int:
         return len(self.table)

@@ -24,10 +24,10 @@ class Figure:
     caption: str
 
 
-def figures(assessment: Assessment) -> list[Figure]:
-    """In the order of reading."""
+def figures(assessment: Assessment, name: str) -> list[Figure]:
+    """In the order of reading; `name` tells them from those of other sets on the page."""
     return [
-        Figure(inline(draw().figure, f"f{number}", caption), caption)
+        Figure(inline(draw().figure, f"{name}f{number}", caption), caption)
         for number, (draw, caption) in enumerate(_plan(assessment))
     ]
 

@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import platform
+from collections.abc import Mapping
 from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
@@ -28,13 +29,18 @@ _UNITS = {
 }
 
 
-def render(assessment: Assessment, *, title: str | None = None, command: str | None = None) -> str:
-    """The report of an assessment as one HTML page that needs nothing else.
+def render(
+    assessments: Assessment | Mapping[str, Assessment],
+    *,
+    title: str | None = None,
+    command: str | None = None,
+) -> str:
+    """The report of one or more assessments as one HTML page that needs nothing else.
 
     Parameters
     ----------
-    assessment : Assessment
-        What `hullcal.assessment.assess` found.
+    assessments : Assessment, or mapping of names to them
+        What `hullcal.assessment.assess` found, for one set or for several.
     title : str, optional
         Heading of the page.
     command : str, optional
@@ -51,26 +57,41 @@ def render(assessment: Assessment, *, title: str | None = None, command: str | N
         room.joinpath(name).read_text(encoding="utf-8")
         for name in ("style.css", "script.js", "page.html")
     )
+    named = {"": assessments} if isinstance(assessments, Assessment) else dict(assessments)
+    parts = [_part(number, name, each) for number, (name, each) in enumerate(named.items())]
+    first = next(iter(named.values()))
+    # Whatever came from users reaches the page through the template's escaping alone.
     environment = Environment(autoescape=True, undefined=StrictUndefined)
-    # A test by hand: text from users reaches the page through the template's escaping alone.
     return environment.from_string(template).render(
         title=_visible(title or "Calibration report"),
         policy=_policy(style, script),
         style=style,
         script=script,
-        data=_embedded([_data(*pair) for pair in _pairs(assessment)]),
-        sentences=[_visible(sentence) for sentence in assessment.sentences()],
-        questions=list(dict.fromkeys(result.hypothesis for result in assessment.results)),
-        rows=[_row(result, adjusted) for result, adjusted in _pairs(assessment)],
-        several=len(assessment.measures) > 1,
-        alpha=assessment.results[0].alpha,
-        figures=figures(assessment),
-        weights=_weights(assessment.results[0]),
-        sizes=_sizes(assessment),
-        facts=_facts(assessment),
-        notes=_notes(assessment),
+        data=_embedded(
+            [_data(n, *pair) for n, each in enumerate(named.values()) for pair in _pairs(each)]
+        ),
+        parts=parts,
+        alpha=first.results[0].alpha,
+        versions=_versions(),
         command=_visible(command or ""),
     )
+
+
+def _part(number: int, name: str, assessment: Assessment) -> dict[str, Any]:
+    """What the template shows of one set."""
+    return {
+        "number": number,
+        "name": _visible(name),
+        "sentences": [_visible(sentence) for sentence in assessment.sentences()],
+        "rejections": [assessment.rejected(null) for null in assessment.nulls],
+        "questions": list(dict.fromkeys(result.hypothesis for result in assessment.results)),
+        "rows": [_row(result, adjusted) for result, adjusted in _pairs(assessment)],
+        "figures": figures(assessment, f"p{number}"),
+        "weights": _weights(assessment.results[0]),
+        "sizes": _sizes(assessment),
+        "facts": _facts(assessment),
+        "notes": _notes(assessment),
+    }
 
 
 def _pairs(assessment: Assessment) -> list[tuple[CalibrationTestResult, float]]:
@@ -117,9 +138,10 @@ def _row(result: CalibrationTestResult, adjusted: float) -> dict[str, Any]:
     }
 
 
-def _data(result: CalibrationTestResult, adjusted: float) -> dict[str, Any]:
+def _data(part: int, result: CalibrationTestResult, adjusted: float) -> dict[str, Any]:
     """What the script needs to decide again at another level."""
     return {
+        "part": part,
         "measure": result.measure,
         "null": result.null,
         "hypothesis": result.hypothesis,
@@ -175,10 +197,12 @@ def _facts(assessment: Assessment) -> list[tuple[str, str]]:
             f"{first.minimizer}, {first.settings['minimizer'].get('max_evaluations')} evaluations each",
         ),
         ("seed", str(first.seed)),
-        ("hullcal", hullcal.__version__),
-        ("Python", platform.python_version()),
-        *((name, version(name)) for name in ("numpy", "scipy", "numba")),
     ]
+
+
+def _versions() -> list[tuple[str, str]]:
+    packages = [(name, version(name)) for name in ("numpy", "scipy", "numba")]
+    return [("hullcal", hullcal.__version__), ("Python", platform.python_version()), *packages]
 
 
 def _notes(assessment: Assessment) -> list[str]:

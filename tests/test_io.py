@@ -1,0 +1,936 @@
+"""Files in, results out: every kind gives the same numbers, and every bad file an error."""
+
+import ast
+import builtins
+import contextlib
+import csv
+import errno
+import importlib
+import io as stdio
+import json
+import math
+import os
+import pickle
+import subprocess
+import sys
+import tracemalloc
+import zipfile
+from dataclasses import fields, replace
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import zarr
+
+import hullcal
+import io_files
+from hullcal import InvalidInputError, io
+from hullcal.classical.result import ClassicalTestResult
+from hullcal.io import csv_files, memory, result_fields, writing, zarr_files
+from hullcal.results import CalibrationTestResult, MinimizeResult
+from io_files import CLASSES, LABELS, MEMBERS, PROBS, WRITERS, K, N, npy_bytes
+
+
+def refused(path, *words, **options):
+    """The message with which a file is refused, which names it."""
+    with pytest.raises(InvalidInputError) as caught:
+        io.read(path, **options)
+    message = str(caught.value)
+    assert Path(path).name in message
+    for word in words:
+        assert word in message, message
+    return message
+
+
+def written(folder, name):
+    path = folder / name
+    WRITERS[name](path)
+    return path
+
+
+# --- every kind of file -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_kind_of_file_gives_the_same_numbers(tmp_path, name):
+    path = written(tmp_path, name)
+    data = io.read(path)
+    np.testing.assert_array_equal(data.probs, PROBS)
+    assert data.probs.dtype == np.float64
+    assert not data.probs.flags.writeable
+    assert data.sources == (str(path),)
+    if data.classes is not None:
+        assert data.classes == CLASSES
+    if data.members is not None:
+        assert data.members == MEMBERS
+    if data.labels is not None:
+        truth = hullcal.ClassifierSet(data.probs, classes=data.classes).labels(data.labels)
+        np.testing.assert_array_equal(truth, LABELS)
+
+
+def test_names_come_from_the_kinds_of_file_that_hold_them(tmp_path):
+    silent = {"npy", "NPY", "zarr"}
+    for name in WRITERS:
+        data = io.read(written(tmp_path, name))
+        assert (data.classes is None) == (name.split(".")[1] in silent), name
+        assert (data.members is None) == (name.split(".")[1] in silent), name
+        assert (data.labels is None) == (name.lower().endswith(".npy")), name
+
+
+def test_an_npy_file_is_mapped_and_not_read(tmp_path):
+    assert isinstance(io.read(written(tmp_path, "plain.npy")).probs, np.memmap)
+
+
+def test_the_numbers_keep_their_type(tmp_path):
+    single = PROBS.astype(np.float32)
+    np.save(tmp_path / "a.npy", single)
+    io_files.write_parquet(
+        tmp_path / "a.parquet",
+        {
+            name: np.float32(column)
+            for name, column in io_files.wide_columns().items()
+            if ":" in name
+        },
+    )
+    for name in ("a.npy", "a.parquet"):
+        data = io.read(tmp_path / name)
+        assert data.probs.dtype == np.float32
+        np.testing.assert_array_equal(data.probs, single)
+
+
+def test_a_file_is_not_modified_by_reading_it(tmp_path):
+    for name in WRITERS:
+        path = written(tmp_path, name)
+        files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
+        before = [each.read_bytes() for each in files]
+        io.read(path)
+        assert [each.read_bytes() for each in files] == before
+
+
+def test_keys_choose_other_arrays_and_a_missing_key_lists_those_there_are(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, test=PROBS, truth=LABELS)
+    data = io.read(path, probs_key="test", labels_key="truth")
+    np.testing.assert_array_equal(data.probs, PROBS)
+    np.testing.assert_array_equal(data.labels, LABELS)
+    refused(path, "'probs'", "'test', 'truth'", "probs_key")
+    refused(path, "'y'", "labels_key", probs_key="test", labels_key="y")
+
+
+@pytest.mark.parametrize("kind", ["npz", "h5"])
+def test_the_only_array_is_the_predictions_whatever_its_name(tmp_path, kind):
+    path = tmp_path / f"a.{kind}"
+    if kind == "npz":
+        np.savez(path, PROBS)
+    else:
+        with h5py.File(path, "w") as file:
+            file["deep/inside"] = PROBS
+    np.testing.assert_array_equal(io.read(path).probs, PROBS)
+
+
+def test_an_array_that_is_itself_the_zarr_folder_is_the_predictions(tmp_path):
+    zarr.save_array(tmp_path / "a.zarr", PROBS)
+    np.testing.assert_array_equal(io.read(tmp_path / "a.zarr").probs, PROBS)
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
+def read_text(folder, text, **options):
+    path = folder / "table.csv"
+    path.write_text(text, encoding="utf-8", newline="")
+    return io.read(path, **options)
+
+
+def test_long_form_in_any_order_of_lines_and_columns(tmp_path):
+    text = "p,sample,CLASS,Member\n.4,x,b,1\n.6,x,a,1\n.3,y,a,1\n.7,y,b,1\n"
+    data = read_text(tmp_path, text)
+    np.testing.assert_array_equal(data.probs, [[[0.4, 0.6]], [[0.7, 0.3]]])
+    assert (data.classes, data.members, data.labels) == (("b", "a"), ("1",), None)
+
+
+@pytest.mark.parametrize("separator", [":", "/"])
+def test_wide_form_by_member_and_class(tmp_path, separator):
+    header = ",".join(f"{name}{separator}{k}" for name in "ab" for k in "xy")
+    data = read_text(tmp_path, f"{header},label\n.1,.9,.2,.8,y\n")
+    np.testing.assert_array_equal(data.probs, [[[0.1, 0.9], [0.2, 0.8]]])
+    assert (data.members, data.classes, data.labels.tolist()) == (("a", "b"), ("x", "y"), ["y"])
+
+
+def test_wide_form_of_one_member(tmp_path):
+    data = read_text(tmp_path, "p_x,p_y,Label\n.1,.9,x\n\n.2,.8,y\n")
+    np.testing.assert_array_equal(data.probs, [[0.1, 0.9], [0.2, 0.8]])
+    assert (data.members, data.classes, data.labels.tolist()) == (None, ("x", "y"), ["x", "y"])
+
+
+def test_classes_named_by_integers_are_integers_so_that_numeric_labels_find_them(tmp_path):
+    np.save(tmp_path / "y.npy", np.array([2, 0]))
+    text = "p_2,p_0,p_1\n.5,.3,.2\n.1,.8,.1\n"
+    data = read_text(tmp_path, text, labels=tmp_path / "y.npy")
+    assert data.classes == (2, 0, 1)
+    truth = hullcal.ClassifierSet(data.probs, classes=data.classes).labels(data.labels)
+    assert truth.tolist() == [0, 1]
+
+
+def test_labels_that_are_among_the_classes_are_names_even_if_they_look_like_positions(tmp_path):
+    data = read_text(tmp_path, "p_1,p_0,p_x,label\n.5,.3,.2,1\n.1,.8,.1,0\n")
+    assert (data.classes, data.labels.tolist()) == (("1", "0", "x"), ["1", "0"])
+    data = read_text(tmp_path, "p_a,p_b,label\n.5,.5,1\n.1,.9,0\n")
+    assert data.labels.tolist() == [1, 0]
+
+
+LONG = "row,member,class,probability\n"
+BAD_TABLES = {
+    "neither form": ("a,b\n1,2\n", ["row,member,class,probability", "p_cat"]),
+    "an extra column": ("p_a,p_b,note\n1,0,x\n", ["'note'"]),
+    "semicolons": ("p_a;p_b\n1;0\n", ["commas"]),
+    "a header alone": ("p_a,p_b\n", ["no line below the header"]),
+    "blank lines": ("\n\n\n", ["blank lines only"]),
+    "a word for a number": ("p_a,p_b\n.5,.5\n.5,half\n", ["'half'", "line 3"]),
+    "an underscore": ("p_a,p_b\n.5,1_0\n", ["'1_0'", "line 2"]),
+    "an empty number": ("p_a,p_b\n.5,.5\n\n.5,\n", ["''", "line 4"]),
+    "a short line": ("p_a,p_b\n.5,.5\n.5\n", ["1 cells in line 3"]),
+    "a long line": ("p_a,p_b\n.5,.5,.5\n", ["3 cells in line 2"]),
+    "a quote left open": ('p_a,p_b\n.5,".5\n', ["line"]),
+    "a column twice": ("p_a,p_a\n.5,.5\n", ["'p_a' twice"]),
+    "a missing column": ("a:x,a:y,b:x\n.5,.5,1\n", ["'b'", "'y'"]),
+    "a column twice by blanks": ("a:x,a: x\n.5,.5\n", ["two columns", "'x'"]),
+    "a missing line": (LONG + "1,a,x,1\n1,a,y,0\n2,a,x,1\n", ["('2', 'a', 'y')"]),
+    "a line twice": (LONG + "1,a,x,1\n1,a,y,0\n1,a,x,1\n", ["('1', 'a', 'x')", "data line 3"]),
+    "one missing, one twice": (LONG + "1,a,x,1\n1,a,x,0\n2,a,x,1\n2,a,y,0\n", ["data line 2"]),
+    "nothing in common": (LONG + "1,a,x,1\n2,b,y,1\n3,c,z,1\n", ["('1', 'a', 'y')"]),
+    "an empty name": (LONG + "1,,x,1\n", ["empty cell", "line 2"]),
+    "two labels for a row": (
+        "row,member,class,p,label\n1,a,x,1,x\n1,a,y,0,y\n",
+        ["'x' and 'y'", "row '1'"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TABLES)
+def test_a_table_with_a_fault_is_refused_with_its_place(tmp_path, case):
+    text, words = BAD_TABLES[case]
+    path = tmp_path / "table.csv"
+    path.write_text(text, encoding="utf-8")
+    refused(path, *words)
+
+
+def test_a_byte_that_is_no_utf8_is_found_wherever_it_stands(tmp_path):
+    path = tmp_path / "a.csv"
+    text = b"p_a,p_b\n" + b".5,.5\n" * 200_000
+    path.write_bytes(text + b"\xff,1\n")
+    refused(path, "UTF-8", f"position {len(text)},")
+    path.write_bytes("p_a,p_b\n1,0\n".encode("utf-16"))
+    refused(path, "position 0,")
+
+
+def test_line_ends_of_every_kind_are_read(tmp_path):
+    for end in ("\n", "\r\n", "\r"):
+        data = read_text(tmp_path, f"p_a,p_b,label{end}.5,.5,a{end}1,0,b{end}")
+        assert data.probs.tolist() == [[0.5, 0.5], [1, 0]]
+        assert data.labels.tolist() == ["a", "b"]
+
+
+def test_a_long_csv_takes_memory_for_its_numbers_and_not_for_its_text(tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_files, "_CELLS", 4_000)
+    places = [f"{n:020d},{m},{k}" for n in range(2_000) for m in "ab" for k in "0123456789"]
+    path = tmp_path / "a.csv"
+    path.write_text("row,member,class,p\n" + "".join(f"{place},0.1000000000\n" for place in places))
+    tracemalloc.start()
+    data = io.read(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert data.probs.shape == (2_000, 2, 10)
+    # As Python strings, the cells of a line take about 250 bytes.
+    assert peak < 100 * len(places)
+
+
+def test_parquet_with_empty_cells_or_odd_types_is_refused(tmp_path):
+    path = tmp_path / "a.parquet"
+    io_files.write_parquet(path, {"p_a": [0.5, None], "p_b": [0.5, 1.0]})
+    refused(path, "'p_a'", "data line 2")
+    io_files.write_parquet(path, {"p_a": ["x"], "p_b": ["y"]})
+    refused(path, "numbers", "string")
+    long = {"row": [None, 1], "member": ["a", "a"], "class": ["x", "x"], "p": [1.0, 1.0]}
+    io_files.write_parquet(path, long)
+    refused(path, "'row'", "data line 1")
+    io_files.write_parquet(path, long | {"row": [1, 2]})
+    assert io.read(path).probs.shape == (2, 1, 1)
+
+
+# --- labels -------------------------------------------------------------------------------------
+
+
+def write_labels(path, values):
+    kind, values = path.suffix, list(values)
+    if kind == ".npy":
+        np.save(path, np.array(values))
+    elif kind == ".npz":
+        np.savez(path, labels=np.array(values), other=np.zeros(3))
+    elif kind == ".parquet":
+        io_files.write_parquet(path, {"id": list(range(len(values))), "label": values})
+    elif kind == ".txt":
+        path.write_bytes("\r\n".join(map(str, values)).encode("utf-8-sig") + b"\n\n")
+    else:
+        path.write_text("id,label\n" + "".join(f"{i},{y}\n" for i, y in enumerate(values)))
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "csv", "txt", "parquet"])
+@pytest.mark.parametrize(
+    "values", [[0, 3, 1, 2, 0, 0, 3], list("abcdaab")], ids=["numbers", "names"]
+)
+def test_labels_from_a_file_of_their_own_count_instead(tmp_path, kind, values):
+    write_labels(tmp_path / f"y.{kind}", values)
+    data = io.read(written(tmp_path, "plain.npz"), labels=tmp_path / f"y.{kind}")
+    assert data.labels.tolist() == values
+    assert data.sources == (str(tmp_path / "plain.npz"), str(tmp_path / f"y.{kind}"))
+
+
+@pytest.mark.parametrize("text", ["1\n0\n", "y\n1\n0\n", "label\n1\n0\n"])
+def test_labels_in_a_single_column_with_or_without_a_header(tmp_path, text):
+    (tmp_path / "y.csv").write_text(text)
+    np.save(tmp_path / "p.npy", np.eye(2))
+    assert io.read(tmp_path / "p.npy", labels=tmp_path / "y.csv").labels.tolist() == [1, 0]
+
+
+def test_labels_of_another_number_are_refused_with_the_name_of_their_file(tmp_path):
+    path = written(tmp_path, "plain.npy")
+    np.save(tmp_path / "y.npy", np.zeros(N + 50, dtype=int))
+    with pytest.raises(InvalidInputError, match=r"`labels`.*y\.npy"):
+        io.read(path, labels=tmp_path / "y.npy")
+    (tmp_path / "y.txt").write_text("a\n\nb\n")
+    with pytest.raises(InvalidInputError, match=r"empty line 2.*y\.txt"):
+        io.read(path, labels=tmp_path / "y.txt")
+    (tmp_path / "y.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InvalidInputError, match=r"column `label`.*y\.csv"):
+        io.read(path, labels=tmp_path / "y.csv")
+
+
+# --- one file per member ------------------------------------------------------------------------
+
+
+def test_files_of_single_members_are_stacked_and_named_after_the_files(tmp_path):
+    np.save(tmp_path / "first.npy", PROBS[:, 0])
+    np.savez(tmp_path / "second.npz", probs=PROBS[:, 1], labels=LABELS)
+    header = ",".join(f"p_{k}" for k in range(K))
+    np.savetxt(
+        tmp_path / "third.csv", PROBS[:, 2], fmt="%.17g", delimiter=",", header=header, comments=""
+    )
+    files = [tmp_path / name for name in ("first.npy", "second.npz", "third.csv")]
+    data = io.read(member_files=files)
+    np.testing.assert_array_equal(data.probs, PROBS)
+    np.testing.assert_array_equal(data.labels, LABELS)
+    assert data.members == ("first", "second", "third")
+    assert data.sources == tuple(map(str, files))
+
+
+def test_members_of_one_name_are_told_apart(tmp_path):
+    files = []
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        files.append(tmp_path / folder / "probs.npy")
+        np.save(files[-1], PROBS[:, 0])
+    assert io.read(member_files=files).members == ("a/probs", "b/probs")
+    assert io.read(member_files=[files[0]] * 2).members == ("a/probs", "a/probs-2")
+
+
+def test_members_that_do_not_fit_together_are_refused_with_both_files(tmp_path):
+    np.save(tmp_path / "one.npy", PROBS[:, 0])
+    np.save(tmp_path / "two.npy", PROBS[:3, 0])
+    np.savez(tmp_path / "three.npz", probs=PROBS[:, 0], classes=list("abcd"))
+    np.savez(tmp_path / "four.npz", probs=PROBS[:, 0], classes=list("abdc"))
+    for pair in (["one.npy", "two.npy"], ["three.npz", "four.npz"]):
+        with pytest.raises(InvalidInputError) as caught:
+            io.read(member_files=[tmp_path / name for name in pair])
+        assert all(name in str(caught.value) for name in pair)
+    with pytest.raises(InvalidInputError, match=r"one member each.*plain\.npz"):
+        io.read(member_files=[tmp_path / "one.npy", written(tmp_path, "plain.npz")])
+
+
+def test_exactly_one_way_to_name_the_predictions():
+    with pytest.raises(InvalidInputError, match="neither"):
+        io.read()
+    with pytest.raises(InvalidInputError, match="both"):
+        io.read("a.npy", member_files=["b.npy"])
+    with pytest.raises(InvalidInputError, match="ndarray"):
+        io.read(PROBS)
+    for empty in ("", "a\0b.npy"):
+        with pytest.raises(InvalidInputError, match="path of a file"):
+            io.read(empty)
+
+
+# --- bad files ----------------------------------------------------------------------------------
+
+KINDS = [".npy", ".npz", ".h5", ".hdf5", ".zarr", ".safetensors", ".csv", ".parquet"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "content", [b"", b"\0", b"hello", os.urandom(3000), b"\x80\x04\x95."], ids=len
+)
+def test_a_file_of_something_else_is_refused(tmp_path, kind, content):
+    path = tmp_path / f"bad{kind}"
+    path.write_bytes(content)
+    message = refused(path)
+    assert "empty" in message or content
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_missing_files_folders_and_pipes_are_refused(tmp_path, kind):
+    refused(tmp_path / f"none{kind}", "must exist")
+    (tmp_path / f"folder{kind}").mkdir()
+    refused(tmp_path / f"folder{kind}")
+    os.mkfifo(tmp_path / f"pipe{kind}")
+    refused(tmp_path / f"pipe{kind}", "pipe")
+
+
+def test_a_file_without_permission_is_refused(tmp_path, monkeypatch):
+    path = written(tmp_path, "plain.npz")
+
+    def denied(*arguments, **options):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(zipfile, "ZipFile", denied)
+    refused(path, "permission")
+
+
+def test_an_unknown_ending_lists_the_known_ones(tmp_path):
+    (tmp_path / "a.xlsx").write_bytes(b"x")
+    refused(tmp_path / "a.xlsx", "'.xlsx'", *KINDS)
+
+
+@pytest.mark.parametrize("kind", ["pkl", "pickle", "pt", "pth", "joblib"])
+def test_pickles_are_refused_by_name(tmp_path, kind):
+    refused(tmp_path / f"a.{kind}", "contains Python objects", "np.savez")
+
+
+class Bomb:
+    def __reduce__(self):
+        return (builtins.exec, ("raise SystemExit('unpickled')",))
+
+
+def test_nothing_is_ever_unpickled(tmp_path):
+    objects = np.array([Bomb(), None], dtype=object)
+    np.save(tmp_path / "a.npy", objects, allow_pickle=True)
+    np.savez(tmp_path / "a.npz", probs=objects)
+    np.savez(tmp_path / "b.npz", probs=PROBS, classes=objects)
+    with zipfile.ZipFile(tmp_path / "torch.npz", "w") as archive:
+        archive.writestr("archive/data.pkl", pickle.dumps(Bomb()))
+    for name in ("a.npy", "a.npz", "b.npz", "torch.npz"):
+        refused(tmp_path / name, "contains Python objects")
+
+
+PICKLE, DELTA = {"id": "pickle", "protocol": 5}, {"id": "delta", "dtype": "<f8"}
+
+
+@pytest.mark.parametrize(
+    "codecs",
+    [
+        {"filters": [PICKLE]},
+        {"compressor": PICKLE},
+        {"filters": [DELTA, PICKLE]},
+        {"filters": [PICKLE, DELTA]},
+        {"filters": [DELTA], "compressor": PICKLE},
+        {"dtype": "|O", "fill_value": None, "filters": [PICKLE]},
+        {"filters": [{"id": "base64"}]},
+    ],
+    ids=str,
+)
+def test_a_zarr_codec_that_could_unpickle_is_refused_before_it_decodes(tmp_path, codecs):
+    path = tmp_path / "a.zarr"
+    group = zarr.open_group(path, mode="w", zarr_format=2)
+    group.create_array("probs", data=PROBS, compressors=None)
+    metadata = path / "probs" / ".zarray"
+    metadata.write_text(json.dumps(json.loads(metadata.read_text()) | codecs))
+    for chunk in (path / "probs").glob("0*"):
+        chunk.write_bytes(pickle.dumps(Bomb()))
+    message = refused(path)
+    assert "codec" in message or "Python objects" in message or "pickle" in message
+
+
+def test_codecs_are_found_inside_shards_too():
+    inner = {"name": "numcodecs.zlib", "configuration": {"codecs": [{"name": "bytes"}]}}
+    shard = {"name": "sharding_indexed", "configuration": {"index_codecs": [inner]}}
+    names = list(zarr_files._codec_names([None, [shard], {"id": "pickle"}]))
+    assert names == ["sharding_indexed", "zlib", "bytes", "pickle"]
+
+
+def test_hdf5_that_points_to_other_files_is_refused(tmp_path):
+    np.save(tmp_path / "secret.npy", PROBS)
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        outside = [(str(tmp_path / "secret.npy"), 128, PROBS.nbytes)]
+        file.create_dataset("probs", shape=PROBS.shape, dtype="f8", external=outside)
+    refused(path, "other files")
+    io_files.write_hdf5(tmp_path / "b.h5")
+    with h5py.File(path, "w") as file:
+        file["probs"] = h5py.ExternalLink(str(tmp_path / "b.h5"), "/probs")
+    refused(path, "must hold an array 'probs'")
+
+
+def test_hdf5_strings_of_variable_length_are_refused_with_the_way_to_write_them(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["probs"], file["labels"] = PROBS, ["a"] * N
+    refused(tmp_path / "a.h5", "'/labels'", "np.char.encode")
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (2, 2, 2, 2)])
+def test_predictions_of_another_number_of_axes_are_refused(tmp_path, shape):
+    np.save(tmp_path / "a.npy", np.zeros(shape))
+    refused(tmp_path / "a.npy", str(shape))
+
+
+@pytest.mark.parametrize("dtype", ["c16", "U3", "M8[s]", "V4", [("a", "f8")]], ids=str)
+def test_predictions_that_are_no_numbers_are_refused(tmp_path, dtype):
+    np.save(tmp_path / "a.npy", np.zeros((2, 2), dtype=dtype))
+    refused(tmp_path / "a.npy", "numbers")
+
+
+@pytest.mark.parametrize("package", ["pyarrow", "zarr", "h5py", "safetensors"])
+def test_a_missing_package_is_named_with_the_way_to_get_it(tmp_path, monkeypatch, package):
+    kind = {"pyarrow": "long.parquet", "zarr": "two.zarr", "h5py": "plain.h5"}
+    path = written(tmp_path, kind.get(package, "plain.safetensors"))
+    real = importlib.import_module
+
+    def absent(name, *rest):
+        if name.split(".")[0] == package:
+            raise ModuleNotFoundError(f"No module named {name!r}")
+        return real(name, *rest)
+
+    monkeypatch.setattr(importlib, "import_module", absent)
+    extra = {"pyarrow": "parquet", "h5py": "hdf5"}.get(package, package)
+    refused(path, f"pip install 'hullcal[{extra}]'")
+
+
+# --- memory -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in WRITERS if not name.lower().endswith(".npy")])
+def test_a_file_larger_than_memory_is_refused_before_it_is_read(tmp_path, monkeypatch, name):
+    path = written(tmp_path, name)
+    monkeypatch.setattr(memory, "available", lambda: 100)
+    refused(path, "GB needed", "GB available")
+
+
+def test_a_mapped_file_may_be_larger_than_memory(tmp_path, monkeypatch):
+    path = written(tmp_path, "plain.npy")
+    monkeypatch.setattr(memory, "available", lambda: 100)
+    np.testing.assert_array_equal(io.read(path).probs, PROBS)
+    np.save(tmp_path / "one.npy", PROBS[:, 0])
+    with pytest.raises(InvalidInputError, match="GB needed"):
+        io.read(member_files=[tmp_path / "one.npy"] * 3)
+
+
+def test_a_zip_that_declares_a_terabyte_is_refused(tmp_path):
+    header = npy_bytes(np.zeros((1, 1)))[:128].replace(b"(1, 1), }", b"(10**6, 125000), }")
+    header = header.replace(b"10**6", b"1000000")
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("probs.npy", header[:118].ljust(127) + b"\n")
+    assert "1e+03 GB needed" in refused(tmp_path / "a.npz")
+    # The archive's own directory lies instead: its entry is said to hold a terabyte.
+    path = tmp_path / "b.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("probs.npy", npy_bytes(PROBS))
+        archive.getinfo("probs.npy").file_size = 10**12
+    refused(path, "1e+03 GB needed")
+
+
+def test_hdf5_and_zarr_that_declare_a_terabyte_are_refused(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("probs", shape=(10**6, 125, 1000), chunks=(1, 125, 1000), dtype="f8")
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w")
+    group.create_array("probs", shape=(10**6, 125, 1000), chunks=(1, 125, 1000), dtype="f8")
+    group = zarr.open_group(tmp_path / "b.zarr", mode="w")
+    group.create_array("probs", shape=(2, 2, 2), chunks=(10**6, 125, 1000), dtype="f8")
+    for name in ("a.h5", "a.zarr", "b.zarr"):
+        assert "1e+03 GB needed" in refused(tmp_path / name)
+
+
+def test_available_memory_is_a_number_of_bytes_or_unknown(monkeypatch):
+    assert memory.available() > 10**6
+
+    def missing(*arguments, **options):
+        raise OSError
+
+    monkeypatch.setattr(builtins, "open", missing)
+    assert memory.available() > 10**6
+    monkeypatch.setattr(os, "sysconf", missing)
+    assert memory.available() is None
+
+
+# --- damaged files ------------------------------------------------------------------------------
+
+DAMAGED = [
+    "plain.npz",
+    "packed.npz",
+    "plain.npy",
+    "plain.h5",
+    "packed.hdf5",
+    "three.zarr",
+    "two.zarr",
+    "zipped.zarr",
+    "plain.safetensors",
+    "long.csv",
+    "wide.csv",
+    "long.parquet",
+    "wide.parquet",
+]
+
+
+def damages(content, rng, count):
+    """Truncations, flipped bits, and runs of bytes overwritten or doubled."""
+    for i in range(count):
+        at = int(rng.integers(0, len(content)))
+        if i % 4 == 0:
+            yield content[:at]
+            continue
+        changed = bytearray(content)
+        if i % 4 == 3:
+            changed[at : at + 4] = rng.bytes(8)
+        for _ in range(int(rng.integers(1, 4))):
+            changed[int(rng.integers(0, len(content)))] ^= 1 << int(rng.integers(0, 8))
+        yield bytes(changed)
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_file_is_refused_or_read_and_nothing_else(tmp_path, name):
+    path = written(tmp_path, name)
+    files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
+    rng = np.random.default_rng(DAMAGED.index(name))
+    count, outcomes = 300 // len(files), set()
+    for file in files:
+        content = file.read_bytes()
+        for changed in damages(content, rng, count):
+            file.write_bytes(changed)
+            try:
+                data = io.read(path)
+            except InvalidInputError as error:
+                outcomes.add("refused" if path.name in str(error) else f"unnamed: {error}")
+            else:
+                assert data.probs.ndim in (2, 3)
+                outcomes.add("read")
+        file.write_bytes(content)
+    assert "refused" in outcomes
+    assert outcomes <= {"refused", "read"}
+    np.testing.assert_array_equal(io.read(path).probs, PROBS)
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+def test_an_existing_file_is_kept_unless_forced(tmp_path):
+    path = tmp_path / "a.json"
+    io.write_atomic(path, "old")
+    for call in (io.check_output, lambda p: io.write_atomic(p, "new")):
+        with pytest.raises(InvalidInputError, match=r"force.*|a\.json"):
+            call(path)
+    assert path.read_text() == "old"
+    io.write_atomic(path, b"new", force=True)
+    assert path.read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["a.json"]
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_any_work(tmp_path, monkeypatch):
+    with pytest.raises(InvalidInputError, match="existing folder"):
+        io.check_output(tmp_path / "none" / "a.json")
+    for place in (tmp_path, "/dev/null"):
+        with pytest.raises(InvalidInputError, match="must be a file"):
+            io.check_output(place, force=True)
+    assert io.check_output(tmp_path / "a.json") == tmp_path / "a.json"
+    monkeypatch.setattr(os, "access", lambda *arguments: False)
+    with pytest.raises(InvalidInputError, match="permission"):
+        io.check_output(tmp_path / "a.json")
+
+
+def test_a_link_is_followed_and_the_mode_is_the_users_own(tmp_path):
+    io.write_atomic(tmp_path / "real", "old")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    io.write_atomic(tmp_path / "link", "new", force=True)
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "new"
+    (tmp_path / "plain").write_text("")
+    assert (tmp_path / "real").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.mark.parametrize("step", ["open", "fdopen", "fsync", "replace", "link"])
+@pytest.mark.parametrize("fault", [OSError(errno.ENOSPC, "full"), KeyboardInterrupt()], ids=repr)
+@pytest.mark.parametrize("force", [False, True])
+def test_a_fault_leaves_the_old_file_and_no_temporary_one(
+    tmp_path, monkeypatch, step, fault, force
+):
+    path = tmp_path / "a.json"
+    if force:
+        path.write_text("old")
+    before = os.listdir(tmp_path)
+    reached = []
+
+    def fail(*arguments, **options):
+        reached.append(step)
+        if step == "fdopen":
+            os.close(arguments[0])
+        raise fault
+
+    with monkeypatch.context() as patched:
+        patched.setattr(writing.os, step, fail)
+        if (step == "link" and force) or (step == "replace" and not force):
+            io.write_atomic(path, "new", force=force)
+            assert not reached
+            return
+        with pytest.raises(type(fault)):
+            io.write_atomic(path, "new", force=force)
+    assert reached
+    assert os.listdir(tmp_path) == before
+    assert not force or path.read_text() == "old"
+
+
+def test_a_fault_in_the_middle_of_the_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "a.json"
+    path.write_text("old")
+    real = os.fdopen
+
+    def full(*arguments):
+        file = real(*arguments)
+
+        class Full:
+            def __enter__(self):
+                return self
+
+            def __exit__(self, *rest):
+                file.close()
+
+            def write(self, data):
+                file.write(data[: len(data) // 2])
+                file.flush()
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+        return Full()
+
+    monkeypatch.setattr(os, "fdopen", full)
+    with pytest.raises(OSError, match="No space"):
+        io.write_atomic(path, "new" * 1000, force=True)
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["a.json"]
+
+
+def test_a_file_that_appears_meanwhile_is_kept(tmp_path, monkeypatch):
+    path, real = tmp_path / "a.json", os.fsync
+
+    def somebody_else(descriptor):
+        path.write_text("theirs")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", somebody_else)
+    with pytest.raises(InvalidInputError, match="must not exist"):
+        io.write_atomic(path, "ours")
+    assert path.read_text() == "theirs"
+    assert os.listdir(tmp_path) == ["a.json"]
+
+
+def test_a_file_system_without_links_is_written_too(tmp_path, monkeypatch):
+    def unsupported(*arguments):
+        raise OSError(errno.EPERM, "no links")
+
+    monkeypatch.setattr(os, "link", unsupported)
+    io.write_atomic(tmp_path / "a", "new")
+    assert (tmp_path / "a").read_text() == "new"
+    assert os.listdir(tmp_path) == ["a"]
+
+
+# --- results ------------------------------------------------------------------------------------
+
+ODD = ("=cmd|'/c calc'!A0", 'a "quoted", one;\r\n', "NaN", "</script>", "\udcff", "Ω\x00")
+TEST = CalibrationTestResult(
+    statistic=math.inf,
+    weights=np.array([0.1, 0.2, 0.7, 0.0, 0.0, -0.0]),
+    null_distribution=np.array([0.1, 1 / 3, math.inf, -math.inf]),
+    alpha=0.05,
+    hypothesis="@some combination is calibrated",
+    measure="\t=HYPERLINK()",
+    null="refit",
+    minimizer="pairwise",
+    settings={"measure": {"bandwidth": math.inf, "function": "NaN", "n": None}, "minimizer": {}},
+    n_evaluations=12,
+    converged=True,
+    seed=2**127 + 1,
+    n_samples=100,
+    n_classes=3,
+    members=ODD,
+    notes=("Infinity", "NaN"),
+)
+CLASSICAL = ClassicalTestResult(
+    statistic=-1.5,
+    pvalue=0.25,
+    test="-Widmann",
+    hypothesis="the classifier is calibrated",
+    settings={"n_bins": np.int64(10), "fitted": False, "size": np.float32(0.5)},
+    n_samples=10,
+    n_classes=2,
+    degrees_of_freedom=9,
+)
+SEARCH = MinimizeResult(
+    weights=np.array([1.0]),
+    value=0.25,
+    n_evaluations=3,
+    converged=False,
+    measure="ece_conf",
+    minimizer="exact",
+    settings={},
+    seed=0,
+)
+RESULTS = [TEST, CLASSICAL, SEARCH]
+
+
+def strict(text):
+    def constant(name):
+        raise AssertionError(name)
+
+    return json.loads(text, parse_constant=constant)
+
+
+def test_json_is_strict_and_gives_equal_results_again(tmp_path):
+    text = io.to_json(RESULTS)
+    document = strict(text)
+    assert document["version"] == hullcal.__version__
+    kinds = [each["kind"] for each in document["results"]]
+    assert kinds == ["calibration_test", "classical_test", "minimize"]
+    assert document["results"][0]["statistic"] == "Infinity"
+    assert document["results"][0]["pvalue"] == TEST.pvalue
+    assert io.from_json(text) == RESULTS
+    io.write_json(RESULTS, tmp_path / "a.json")
+    assert io.read_json(tmp_path / "a.json") == RESULTS
+    assert io.from_json(io.to_json(SEARCH)) == [SEARCH]
+    assert io.from_json(io.to_json([])) == []
+
+
+def test_json_of_real_results_gives_equal_results_again():
+    rng = np.random.default_rng(3)
+    probs, labels = rng.dirichlet(np.ones(3), size=(200, 2)), rng.integers(0, 3, 200)
+    test = hullcal.calibration_test(probs, labels, n_resamples=19, rng=1)
+    search = hullcal.minimize(probs, labels, measure="skce_ul", rng=1)
+    classical = hullcal.classical.hosmer_lemeshow(probs[:, 0], labels, n_bins=2)
+    assert io.from_json(io.to_json([test, search, classical])) == [test, search, classical]
+
+
+def test_json_keeps_nan():
+    (again,) = io.from_json(io.to_json(replace(SEARCH, value=math.nan)))
+    assert math.isnan(again.value)
+
+
+def test_every_field_of_every_result_has_a_reader():
+    for cls in (CalibrationTestResult, ClassicalTestResult, MinimizeResult):
+        assert {str(each.type) for each in fields(cls)} <= set(result_fields._TYPES)
+
+
+def test_what_is_no_result_or_cannot_be_written_is_refused():
+    for wrong in (None, 3, "text", [TEST, None], {"a": 1}):
+        with pytest.raises(InvalidInputError, match="results of hullcal"):
+            io.to_json(wrong)
+    with pytest.raises(InvalidInputError, match="JSON"):
+        io.to_json(replace(SEARCH, settings={"f": object()}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "NaN",
+        "{}",
+        "null",
+        '{"version": "1", "results": 3}',
+        '{"version": "1", "results": [3]}',
+        '{"version": "1", "results": [{}]}',
+        '{"version": "1", "results": [{"kind": []}]}',
+        '{"version": "1", "results": [{"kind": "minimize"}]}',
+        "[" * 100_000,
+        "9" * 10_000,
+        b"\xff\xfe\x00",
+    ],
+    ids=lambda text: repr(text[:45]),
+)
+def test_json_of_something_else_is_refused(tmp_path, text):
+    with pytest.raises(InvalidInputError):
+        io.from_json(text)
+    path = tmp_path / "bad.json"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(InvalidInputError, match=r"bad\.json"):
+        io.read_json(path)
+
+
+@pytest.mark.parametrize("name", [each.name for each in fields(CalibrationTestResult)])
+def test_a_field_of_the_wrong_type_is_refused(name):
+    document = strict(io.to_json(TEST))
+    right = type(getattr(TEST, name))
+    for wrong in (True, "word", {"a": 1}, [["x"]], -0.5):
+        if type(wrong) is right:
+            continue
+        document["results"][0][name] = wrong
+        with pytest.raises(InvalidInputError):
+            io.from_json(json.dumps(document))
+
+
+def test_damaged_json_is_refused_or_read_and_nothing_else(tmp_path):
+    path, content = tmp_path / "a.json", io.to_json(RESULTS).encode()
+    for changed in damages(content, np.random.default_rng(0), 400):
+        path.write_bytes(changed)
+        with contextlib.suppress(InvalidInputError):
+            io.read_json(path)
+
+
+def test_csv_has_a_line_per_result_and_no_formula(tmp_path):
+    text = io.to_csv(RESULTS)
+    header, test, classical, search = csv.reader(stdio.StringIO(text, newline=""))
+    assert header[:4] == ["kind", "measure", "null", "hypothesis"]
+    row = dict(zip(header, test, strict=True))
+    assert row["measure"] == "'\t=HYPERLINK()"
+    assert row["hypothesis"] == "'@some combination is calibrated"
+    assert row["statistic"] == "Infinity"
+    assert float(row["pvalue"]) == TEST.pvalue
+    assert float(row["adjusted_pvalue"]) == min(1.0, hullcal.adjust([TEST, CLASSICAL])[0])
+    assert row["weights"] == "0.1;0.2;0.7;0.0;0.0;0.0"
+    assert row["seed"] == str(2**127 + 1)
+    assert json.loads(row["members"]) == list(ODD)
+    row = dict(zip(header, classical, strict=True))
+    assert (row["measure"], row["statistic"], row["rejected"]) == ("'-Widmann", "-1.5", "")
+    row = dict(zip(header, search, strict=True))
+    assert (row["statistic"], row["pvalue"], row["n_members"]) == ("0.25", "", "1")
+    io.write_csv(RESULTS, tmp_path / "a.csv")
+    assert (tmp_path / "a.csv").read_bytes().startswith(b"kind,measure,")
+
+
+def test_a_single_test_has_no_adjusted_pvalue():
+    header, row = csv.reader(stdio.StringIO(io.to_csv(CLASSICAL)))
+    assert row[header.index("adjusted_pvalue")] == ""
+
+
+@pytest.mark.parametrize("sign", "=+-@＝")
+@pytest.mark.parametrize("before", ["", " ", "\t", "\r", "\n", " \t "])
+def test_cells_that_a_spreadsheet_would_run_begin_with_an_apostrophe(sign, before):
+    text = io.to_csv(replace(SEARCH, measure=f"{before}{sign}1+1"))
+    _, row = csv.reader(stdio.StringIO(text, newline=""))
+    assert row[1] == f"'{before}{sign}1+1"
+
+
+# --- the room -----------------------------------------------------------------------------------
+
+
+def test_no_optional_package_is_loaded_before_a_file_needs_it(tmp_path):
+    path = written(tmp_path, "wide.csv")
+    code = (
+        "import sys, hullcal; assert 'hullcal.io' not in sys.modules\n"
+        f"from hullcal import io; io.read({str(path)!r}); print(*sys.modules)"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    ).stdout.split()
+    roots = {name.split(".")[0] for name in loaded}
+    heavy = {"pyarrow", "zarr", "h5py", "safetensors", "pandas", "numba", "scipy", "pickle5"}
+    assert roots.isdisjoint(heavy), roots & heavy
+
+
+def test_the_room_neither_unpickles_nor_evaluates():
+    for path in Path(io.__file__).parent.glob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        assert names.isdisjoint({"pickle", "eval", "exec", "marshal", "shelve"}), path.name
