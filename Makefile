@@ -7,7 +7,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 .PHONY: help demo test test-statistical coverage lint bench docs clean
 
 help:
-	@echo "make demo              test a random forest on real data"
+	@echo "make demo              test three ensembles on real data, write demo/report.html"
 	@echo "make test              run the tests"
 	@echo "make test-statistical  run the full level and power simulations (an hour)"
 	@echo "make coverage          run the tests uncompiled and report coverage"
