@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import NoReturn
 
 import click
 
@@ -23,10 +24,22 @@ class _Stopped(BaseException):
     """SIGTERM, as an exception, so that every open file is closed or removed on the way out."""
 
 
+#: Signals that came. An exception raised while a library calls back into Python may be swallowed, as
+#: happens during compilation; work that goes on then asks here.
+_received: list[type[BaseException]] = []
+
+
+def check_signals() -> None:
+    """Raise what a signal asked for, if it was lost on the way."""
+    if _received:
+        raise _received[0]
+
+
 @contextmanager
 def ending() -> Iterator[None]:
     """Turn whatever happens into an exit code and one message."""
-    before = signal.signal(signal.SIGTERM, _stop)
+    before = signal.signal(signal.SIGTERM, _stop), signal.signal(signal.SIGINT, _interrupt)
+    _received.clear()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning  # type: ignore[assignment]
@@ -36,8 +49,7 @@ def ending() -> Iterator[None]:
     except click.exceptions.Exit as end:
         sys.exit(end.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        _say("interrupted; nothing was written")
-        sys.exit(INTERRUPTED)
+        _end_by_signal(KeyboardInterrupt)
     except click.ClickException as error:
         error.show()
         sys.exit(BAD_INPUT)
@@ -45,8 +57,7 @@ def ending() -> Iterator[None]:
         _say(str(error))
         sys.exit(BAD_INPUT)
     except _Stopped:
-        _say("stopped by a signal; nothing was written")
-        sys.exit(STOPPED)
+        _end_by_signal(_Stopped)
     except BrokenPipeError:
         # Whoever read the output has had enough, as `head` does; that is no failure.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -58,6 +69,9 @@ def ending() -> Iterator[None]:
         _say("not enough memory for this input; test fewer rows or members")
         sys.exit(BAD_INPUT)
     except Exception as error:
+        if _received:
+            # A signal in the midst of a library's work may come out as that library's own error.
+            _end_by_signal(_received[0])
         if os.environ.get("HULLCAL_DEBUG"):
             traceback.print_exc()
         _say(
@@ -66,11 +80,24 @@ def ending() -> Iterator[None]:
         )
         sys.exit(INTERNAL)
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, before[0])
+        signal.signal(signal.SIGINT, before[1])
+
+
+def _end_by_signal(kind: type[BaseException]) -> NoReturn:
+    interrupted = kind is KeyboardInterrupt
+    _say(f"{'interrupted' if interrupted else 'stopped by a signal'}; nothing was written")
+    sys.exit(INTERRUPTED if interrupted else STOPPED)
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
+    _received.append(_Stopped)
     raise _Stopped
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    _received.append(KeyboardInterrupt)
+    raise KeyboardInterrupt
 
 
 def _say(message: str) -> None:

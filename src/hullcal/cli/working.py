@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 import click
 
+from hullcal.cli.ending import check_signals
+
 Report = Callable[[str, int, int], None]
 
 _NOTICE = (
@@ -15,10 +17,10 @@ _NOTICE = (
 
 
 @contextmanager
-def working(*, quiet: bool) -> Iterator[Report | None]:
+def working(*, quiet: bool) -> Iterator[Report]:
     """A function to be told (what, done, total); everything goes to stderr."""
     if quiet:
-        yield None
+        yield lambda what, done, total: check_signals()
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
@@ -36,6 +38,7 @@ def working(*, quiet: bool) -> Iterator[Report | None]:
         task = bar.add_task("")
 
         def report(what: str, done: int, total: int) -> None:
+            check_signals()
             bar.update(task, description=what, completed=done, total=total)
 
         yield report
