@@ -20,6 +20,8 @@ STRENGTHS = {
     ("ece_conf", "refit", 100): 0.2,
     ("ece_cwise", "recentered", 100): 0.6,
     ("ece_cwise", "refit", 100): 0.2,
+    ("hl_cwise", "recentered", 100): 0.05,
+    ("hl_cwise", "refit", 100): 0.03,
     ("skce_ul", "recentered", 100): 1.0,
     ("skce_ul", "refit", 100): 1.0,
     ("ece_conf", "recentered", 500): 0.15,
@@ -102,7 +104,7 @@ def run(full: bool = False) -> list[Target]:
     print(
         f"S3 (power) and S1 (level), M=K=10, u={SPREAD:g}, D={N_RESAMPLES}, alpha={ALPHA}, "
         f"{plan.n_datasets} data sets each, ms on one thread; the test's default budget is {default} "
-        f"({hc.minimizers.Pairwise.smooth_test_budget} for SKCE)"
+        f"({hc.minimizers.Pairwise.easy_test_budget} for HL and SKCE)"
     )
     rows = []
     powers: dict[Case, np.ndarray] = {}

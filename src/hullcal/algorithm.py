@@ -98,8 +98,8 @@ def calibration_test(
     )
     g = _measure(measure, classifiers)
     reference = nulls.resolve(null)
-    smooth = g.smooth and reference.searches_measure
-    search = minimizers.resolve(minimizer).budgeted(in_test=True, smooth=smooth)
+    easy = g.easily_searched and reference.searches_measure
+    search = minimizers.resolve(minimizer).budgeted(in_test=True, easy=easy)
     search.check(g, classifiers.n_members)
     reference.check(g, search)
     alpha, n_resamples = _level(alpha, n_resamples)

@@ -37,6 +37,8 @@ class Measure:
     finish: ClassVar[Callable[..., float] | None] = None
     #: Whether a search may rely on derivatives.
     smooth: ClassVar[bool] = False
+    #: Whether a short search finds as much as a long one: tests have the same power with either.
+    easily_searched: ClassVar[bool] = False
     #: Whether the value is a norm of a residual vector from which an offset can be subtracted.
     has_residual: ClassVar[bool] = True
     #: How many consecutive rows stay together when rows are resampled with their labels.

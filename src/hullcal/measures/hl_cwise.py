@@ -36,6 +36,7 @@ class HosmerLemeshow(Measure):
 
     name: ClassVar[str] = "hl_cwise"
     notion: ClassVar[str] = "classwise"
+    easily_searched: ClassVar[bool] = True
     n_bins: int = 10
 
     def __post_init__(self) -> None:

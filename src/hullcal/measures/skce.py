@@ -51,6 +51,7 @@ class SKCE(Measure):
 
     notion: ClassVar[str] = "strong"
     smooth: ClassVar[bool] = True
+    easily_searched: ClassVar[bool] = True
     min_samples: ClassVar[int] = 2
     estimator: Literal["ul", "uq", "b"] = "ul"
     bandwidth: float | Literal["median"] = 1.0

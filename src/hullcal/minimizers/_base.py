@@ -45,8 +45,8 @@ class Minimizer:
     #: Evaluations of g when `max_evaluations` is left open: by itself, and inside a test.
     default_budget: ClassVar[int] = 10_000
     test_budget: ClassVar[int] = 1_000
-    #: The same inside a test of a smooth measure; None where that makes no difference.
-    smooth_test_budget: ClassVar[int | None] = None
+    #: The same inside a test of a measure that is easily searched; None where it makes no difference.
+    easy_test_budget: ClassVar[int | None] = None
     #: Whether any function of the weights will do, a step function as well.
     any_function: ClassVar[bool] = True
     max_evaluations: int | None = None
@@ -61,13 +61,13 @@ class Minimizer:
         """The values that plain names stand for."""
         return (cls(),)
 
-    def budgeted(self, *, in_test: bool, smooth: bool = False) -> Self:
-        """This search with its budget settled; `smooth` says what kind of function it will meet."""
+    def budgeted(self, *, in_test: bool, easy: bool = False) -> Self:
+        """This search with its budget settled; `easy` says what kind of function it will meet."""
         if self.max_evaluations is not None:
             return self
         budget = self.test_budget if in_test else self.default_budget
-        if in_test and smooth and self.smooth_test_budget is not None:
-            budget = self.smooth_test_budget
+        if in_test and easy and self.easy_test_budget is not None:
+            budget = self.easy_test_budget
         return replace(self, max_evaluations=budget)
 
     def check(self, measure: Measure, n_members: int) -> None:

@@ -33,8 +33,8 @@ class Pairwise(Minimizer):
 
     name: ClassVar[str] = "pairwise"
     test_budget: ClassVar[int] = 200
-    # A smooth function has few valleys: tests by SKCE have the same power at 40 to 200 evaluations.
-    smooth_test_budget: ClassVar[int | None] = 40
+    # Tests by SKCE and by Hosmer-Lemeshow have the same power at 40 or 60 to 200 evaluations.
+    easy_test_budget: ClassVar[int | None] = 50
 
     def search(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
         assert self.max_evaluations is not None

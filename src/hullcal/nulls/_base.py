@@ -53,7 +53,7 @@ class Null:
     hypothesis: ClassVar[str]
     #: Whether the distribution is made by subtracting a residual vector.
     needs_residual: ClassVar[bool] = False
-    #: Whether what is searched is the measure itself, as smooth as that is.
+    #: Whether what is searched is the measure itself.
     searches_measure: ClassVar[bool] = True
 
     @classmethod

@@ -59,6 +59,8 @@ def render(
     )
     named = {"": assessments} if isinstance(assessments, Assessment) else dict(assessments)
     parts = [_part(number, name, each) for number, (name, each) in enumerate(named.items())]
+    for index, row in enumerate(row for part in parts for row in part["rows"]):
+        row["index"] = index
     first = next(iter(named.values()))
     # Whatever came from users reaches the page through the template's escaping alone.
     environment = Environment(autoescape=True, undefined=StrictUndefined)

@@ -31,17 +31,11 @@
     });
   };
 
-  const testOf = ({ part, measure, null: reference }) =>
-    tests.find(
-      (test) =>
-        test.part === number(part) && test.measure === measure && test.null === reference,
-    );
-
   const decide = () => {
     const alpha = number(slider.value);
     level.textContent = slider.value;
     for (const row of document.querySelectorAll(".tests tbody tr")) {
-      const test = testOf(row.dataset);
+      const test = tests[number(row.dataset.test)];
       const rejected = test.adjusted <= alpha;
       row.classList.toggle("rejected", rejected);
       row.querySelector(".decision").textContent = rejected ? "rejected" : "not rejected";
