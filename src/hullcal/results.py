@@ -102,7 +102,7 @@ class MinimizeResult(Result):
         end = "converged" if self.converged else "budget spent"
         return (
             f"{self.measure} = {self.value:.6g} at "
-            f"{_weights_in_words(self.weights, self.members)}\n"
+            f"{weights_in_words(self.weights, self.members)}\n"
             f"({self.minimizer}, {self.n_evaluations} evaluations, {end})"
         )
 
@@ -225,19 +225,25 @@ class CalibrationTestResult(Result):
         if self.n_members == 1:
             return [run]
         return [
-            f"Weights      {_weights_in_words(self.weights, self.members)}",
+            f"Weights      {weights_in_words(self.weights, self.members)}",
             "             chosen on these rows, so they look better here than elsewhere",
             f"{run}; minimizer {self.minimizer}, {self.n_evaluations} evaluations"
             f"{'' if self.converged else ' (budget spent before convergence)'}",
         ]
 
 
-def _weights_in_words(weights: NDArray[np.float64], members: tuple[str, ...] | None) -> str:
+def printable(text: str) -> str:
+    """A user's name without characters that a terminal would obey or a page would swallow."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def weights_in_words(weights: NDArray[np.float64], members: tuple[str, ...] | None) -> str:
     """The largest weights by member, and how much the others share."""
     order = np.argsort(-weights, kind="stable")
     shown = [m for m in order[:_SHOWN] if weights[m] > 0.0005]
     words = [
-        f"{weights[m]:.3f} on {f'member {m}' if members is None else members[m]}" for m in shown
+        f"{weights[m]:.3f} on {f'member {m}' if members is None else printable(members[m])}"
+        for m in shown
     ]
     rest = math.fsum(weights[order[len(shown) :]])
     n_rest = int(np.count_nonzero(weights)) - len(shown)

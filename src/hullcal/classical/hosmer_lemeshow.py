@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -74,11 +75,12 @@ def hosmer_lemeshow(
             f"`n_bins` must be at least 3 with `fitted=True`, which takes two degrees of freedom from "
             f"each class; got {measure.n_bins}. Use more bins."
         )
-    _warn_of_small_counts(_expected(predictions, measure.n_bins))
-    _warn_of_ties(predictions, measure.n_bins)
+    bins = np.array_split(np.sort(predictions.astype(np.float64), axis=0), measure.n_bins)
+    _warn_of_small_counts(bins)
+    _warn_of_ties(bins)
     mixed = np.ascontiguousarray(predictions.T, dtype=np.float64)
     residuals = measure.offset_at(mixed, truth, measure.parameters(predictions))
-    sizes = np.array([len(part) for part in np.array_split(np.arange(n_samples), measure.n_bins)])
+    sizes = np.array([len(part) for part in bins])
     statistic = float((sizes * residuals.reshape(n_classes, measure.n_bins) ** 2).sum())
     return ClassicalTestResult(
         statistic=statistic,
@@ -93,14 +95,10 @@ def hosmer_lemeshow(
     )
 
 
-def _expected(probs: NDArray[np.floating], n_bins: int) -> NDArray[np.float64]:
-    """Expected count of every cell that holds rows; ties do not matter to sums of probabilities."""
-    ordered = np.sort(probs.astype(np.float64), axis=0)
-    return np.array([part.sum(axis=0) for part in np.array_split(ordered, n_bins) if len(part)])
-
-
-def _warn_of_small_counts(expected: NDArray[np.float64]) -> None:
+def _warn_of_small_counts(bins: list[NDArray[np.float64]]) -> None:
     """Cochran's rule: no expected count below 1, and at most a fifth of them below 5."""
+    # Rows that tie may stand on either side of a cut: their probabilities are equal.
+    expected = np.array([part.sum(axis=0) for part in bins if len(part)])
     below = int((expected < 5.0).sum())
     if expected.min() >= 1.0 and below <= 0.2 * expected.size:
         return
@@ -113,16 +111,14 @@ def _warn_of_small_counts(expected: NDArray[np.float64]) -> None:
     )
 
 
-def _warn_of_ties(probs: NDArray[np.floating], n_bins: int) -> None:
+def _warn_of_ties(bins: list[NDArray[np.float64]]) -> None:
     """Rows shared over a cut make cells that are not independent."""
-    ordered = np.sort(probs, axis=0)
-    ends = np.cumsum([len(part) for part in np.array_split(ordered, n_bins)])[:-1]
-    ends = ends[(ends > 0) & (ends < len(ordered))]
-    shared = int((ordered[ends - 1] == ordered[ends]).sum())
+    cuts = [(left[-1], right[0]) for left, right in pairwise(bins) if len(right)]
+    shared = sum(int((last == first).sum()) for last, first in cuts)
     if shared == 0:
         return
     warnings.warn(
-        f"equal predictions straddle {shared} of the {ends.size * probs.shape[1]} cuts between bins, "
+        f"equal predictions straddle {shared} of the {len(cuts) * bins[0].shape[1]} cuts between bins, "
         "which makes the chi-squared test too timid. Use fewer bins, or `resampling_test` with "
         'measure="hl_cwise".',
         HullcalWarning,

@@ -10,15 +10,6 @@ import click
 from hullcal.cli import tables
 from hullcal.cli.options import input_options, read_set
 
-_UNITS = {
-    "mutual_information": "nats",
-    "generalized_hartley": "bits",
-    "lower_entropy": "nats",
-    "upper_entropy": "nats",
-    "tv_diameter": "0 to 1",
-    "interval_width": "0 to 1",
-}
-
 
 @click.command("sizes")
 @input_options
@@ -42,5 +33,5 @@ def command(*, form: str, jobs: int, **source: Any) -> None:
     elif form == "csv":
         click.echo(",".join(sizes) + "\n" + ",".join(repr(value) for value in sizes.values()))
     else:
-        rows = [[name, f"{value:.4g}", _UNITS[name]] for name, value in sizes.items()]
+        rows = [[name, f"{value:.4g}", uncertainty.UNITS[name]] for name, value in sizes.items()]
         click.echo(tables.columns(["size", "mean", "unit"], rows))

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from hullcal.results import weights_in_words
+
 
 def command_line() -> str:
     """The command as it was typed, to be repeated."""
@@ -24,11 +26,6 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         ).rstrip()
         for line in lines
     )
-
-
-def printable(text: str) -> str:
-    """A user's name without characters that a terminal would obey."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def assessment(found: Any) -> str:
@@ -56,19 +53,8 @@ def assessment(found: Any) -> str:
         "",
         columns(header, rows),
         "",
-        f"Best combination by {first.measure}: {weights_in_words(first)}",
+        f"Best combination by {first.measure}: {weights_in_words(first.weights, first.members)}",
         "Weights chosen on these rows look better here than elsewhere, and not rejecting is no proof.",
     ]
     notes = dict.fromkeys(note for result in results for note in result.notes)
     return "\n".join(lines + [f"Note: {note}" for note in notes])
-
-
-def weights_in_words(result: Any, shown: int = 8) -> str:
-    """The largest weights by member."""
-    order = sorted(range(len(result.weights)), key=lambda m: -result.weights[m])
-    used = [m for m in order if result.weights[m] > 0.0005]
-    names = result.members or [f"member {m}" for m in range(len(result.weights))]
-    words = [f"{result.weights[m]:.3f} {printable(names[m])}" for m in used[:shown]]
-    if len(used) > shown:
-        words.append(f"{len(used) - shown} others")
-    return ", ".join(words)

@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from hullcal.cli import tables
 from hullcal.cli.options import input_options, read_set
 
 
@@ -40,10 +39,7 @@ def command(
     classifiers, labels = read_set(**source)
     found = hullcal.minimize(classifiers, labels, measure=measure, minimizer=minimizer, rng=seed)
     lines = "\n".join(repr(float(weight)) for weight in found.weights)
-    click.echo(
-        f"{found.measure} = {found.value:.6g} at {tables.weights_in_words(found)} (seed {found.seed})",
-        err=True,
-    )
+    click.echo(f"{found}\nseed {found.seed}", err=True)
     if output is None:
         click.echo(lines)
     elif output.suffix == ".json":

@@ -11,9 +11,7 @@ from hullcal.cli.ending import check_signals
 
 Report = Callable[[str, int, int], None]
 
-_NOTICE = (
-    "hullcal: compiling for this machine, which happens once and takes about ten seconds a measure"
-)
+_NOTICE = "hullcal: compiling for this machine; that happens once, and takes some ten seconds"
 
 
 @contextmanager

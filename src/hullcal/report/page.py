@@ -15,18 +15,11 @@ from typing import Any
 import hullcal
 from hullcal.assessment import Assessment
 from hullcal.report.figures import figures
-from hullcal.results import CalibrationTestResult
+from hullcal.results import CalibrationTestResult, printable
+from hullcal.uncertainty import UNITS
 
 #: Members and classes listed by name; the figures sum up the others.
 _SHOWN = 20
-_UNITS = {
-    "mutual_information": "nats",
-    "generalized_hartley": "bits",
-    "lower_entropy": "nats",
-    "upper_entropy": "nats",
-    "tv_diameter": "from 0 to 1",
-    "interval_width": "from 0 to 1",
-}
 
 
 def render(
@@ -65,7 +58,7 @@ def render(
     # Whatever came from users reaches the page through the template's escaping alone.
     environment = Environment(autoescape=True, undefined=StrictUndefined)
     return environment.from_string(template).render(
-        title=_visible(title or "Calibration report"),
+        title=printable(title or "Calibration report"),
         policy=_policy(style, script),
         style=style,
         script=script,
@@ -75,7 +68,7 @@ def render(
         parts=parts,
         alpha=first.results[0].alpha,
         versions=_versions(),
-        command=_visible(command or ""),
+        command=printable(command or ""),
     )
 
 
@@ -83,8 +76,8 @@ def _part(number: int, name: str, assessment: Assessment) -> dict[str, Any]:
     """What the template shows of one set."""
     return {
         "number": number,
-        "name": _visible(name),
-        "sentences": [_visible(sentence) for sentence in assessment.sentences()],
+        "name": printable(name),
+        "sentences": [printable(sentence) for sentence in assessment.sentences()],
         "rejections": [assessment.rejected(null) for null in assessment.nulls],
         "questions": list(dict.fromkeys(result.hypothesis for result in assessment.results)),
         "rows": [_row(result, adjusted) for result, adjusted in _pairs(assessment)],
@@ -115,11 +108,6 @@ def _policy(style: str, script: str) -> str:
 
 def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _visible(text: str) -> str:
-    """Control characters would vanish in a page; they are shown for what they are."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def _number(value: float, digits: int = 4) -> str:
@@ -170,7 +158,7 @@ def _weights(result: CalibrationTestResult) -> dict[str, Any]:
     names = result.members or tuple(f"member {m}" for m in range(result.n_members))
     return {
         "shown": [
-            (_visible(names[m]), f"{result.weights[m]:.4f}")
+            (printable(names[m]), f"{result.weights[m]:.4f}")
             for m in order[:_SHOWN]
             if result.weights[m] > 0.0
         ],
@@ -180,7 +168,7 @@ def _weights(result: CalibrationTestResult) -> dict[str, Any]:
 
 def _sizes(assessment: Assessment) -> list[tuple[str, str, str]]:
     sizes = assessment.sizes
-    return [(name.replace("_", " "), _number(sizes[name]), _UNITS[name]) for name in _UNITS]
+    return [(name.replace("_", " "), _number(sizes[name]), UNITS[name]) for name in UNITS]
 
 
 def _facts(assessment: Assessment) -> list[tuple[str, str]]:
@@ -213,4 +201,4 @@ def _notes(assessment: Assessment) -> list[str]:
         notes[
             "the generalised Hartley measure merges the less probable of more than 16 classes"
         ] = None
-    return [_visible(note) for note in notes]
+    return [printable(note) for note in notes]

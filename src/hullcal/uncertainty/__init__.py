@@ -5,9 +5,10 @@ from __future__ import annotations
 from hullcal.uncertainty.entropy import entropy_bounds, mutual_information
 from hullcal.uncertainty.hartley import generalized_hartley
 from hullcal.uncertainty.spread import interval_width, tv_diameter
-from hullcal.uncertainty.summary import Sizes, summary
+from hullcal.uncertainty.summary import UNITS, Sizes, summary
 
 __all__ = [
+    "UNITS",
     "Sizes",
     "entropy_bounds",
     "generalized_hartley",

@@ -11,6 +11,16 @@ from hullcal.uncertainty.entropy import entropy_bounds, mutual_information
 from hullcal.uncertainty.hartley import generalized_hartley, is_approximate
 from hullcal.uncertainty.spread import interval_width, tv_diameter
 
+#: The sizes, and what they are measured in.
+UNITS = {
+    "mutual_information": "nats",
+    "generalized_hartley": "bits",
+    "lower_entropy": "nats",
+    "upper_entropy": "nats",
+    "tv_diameter": "from 0 to 1",
+    "interval_width": "from 0 to 1",
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes(Mapping[str, float]):
