@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hullcal._compiled.exponential import exponentials
+from hullcal._compiled.exponential import decays, short_decays
 from hullcal._compiled.jit import compiled
 from hullcal._validation import InvalidInputError, check_positive
 
@@ -111,8 +111,33 @@ def kernel_factors(distances, form, bandwidth, scratch):  # type: ignore[no-unty
     """kernel_factor of many total variations, in their place; `scratch` is of the same size."""
     if form == 0.0:
         for i in range(distances.shape[0]):
-            distances[i] = -distances[i] / bandwidth
+            distances[i] /= bandwidth
     else:
         for i in range(distances.shape[0]):
-            distances[i] = -distances[i] * distances[i] / bandwidth
-    exponentials(distances, scratch)
+            distances[i] = distances[i] * distances[i] / bandwidth
+    _decays(distances, bandwidth, scratch)
+
+
+@compiled
+def row_scale(form, bandwidth):  # type: ignore[no-untyped-def]
+    """What to multiply probabilities by before `scaled_factors` of their L1 distances."""
+    # An infinite factor would turn probabilities of 0 into NaN.
+    return min(0.5 / (bandwidth if form == 0.0 else math.sqrt(bandwidth)), 1e300)
+
+
+@compiled
+def scaled_factors(distances, form, bandwidth, scratch):  # type: ignore[no-untyped-def]
+    """kernel_factors of rows that were multiplied by `row_scale`, from their L1 distances."""
+    if form != 0.0:
+        for i in range(distances.shape[0]):
+            distances[i] *= distances[i]
+    _decays(distances, bandwidth, scratch)
+
+
+@compiled
+def _decays(exponents, bandwidth, scratch):  # type: ignore[no-untyped-def]
+    # A total variation is at most 1.
+    if bandwidth >= 1.0:
+        short_decays(exponents)
+    else:
+        decays(exponents, scratch)

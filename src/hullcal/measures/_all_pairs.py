@@ -5,158 +5,184 @@ from __future__ import annotations
 import numpy as np
 
 from hullcal._compiled.jit import compiled, compiled_value
-from hullcal.kernels import kernel_factors
+from hullcal.kernels import kernel_factors, row_scale, scaled_factors
 
-#: Columns of a block of pairs: small enough for the first-level cache.
-BLOCK = 256
-#: Loops over columns are fastest over a multiple of this.
-_STRIDE = 16
+#: Rows of a packed block: small enough for the first-level cache.
+_COLUMNS = 128
+#: Numbers from a class to the next in a packed block; with a power of two they would share cache lines.
+_SPACING = _COLUMNS + 8
+#: Pairs computed at a time: two rows with the rows of a block.
+BLOCK = 2 * _COLUMNS
+#: Scratch of the sums, beside the packed rows.
+WORKSPACE = 4 * BLOCK
+#: Packed rows are filled up to a multiple of this, as many as one instruction takes.
+_STRIDE = 4
+# Unsigned, since nothing packed is counted from the end.
+_1, _2, _3, _4, _5 = (np.uint64(k * _SPACING) for k in range(1, 6))
+
+
+def packed_size(n_classes: int, n_rows: int) -> int:
+    """Numbers in the packed blocks of so many rows."""
+    return 2 * n_classes * _SPACING * -(-n_rows // _COLUMNS)
 
 
 @compiled
-def _row_against_block(  # type: ignore[no-untyped-def]
-    p, error, i, others, other_errors, start, distance, product, parameters, scratch
-):
-    """Leave Γ(p_i, q_j) <error_i, error_j> in `product`, for as many rows j from `start` as it holds."""
-    n_classes = p.shape[0]
-    # Unsigned, since a column is never counted from the end.
-    start, size = np.uint64(start), np.uint64(product.shape[0])
-    distance[:] = 0.0
-    product[:] = 0.0
-    # Three classes a pass spare loads and stores of the sums; distances and products each have a
-    # loop, since one over both reads too many arrays for a compiler to see that none overlap.
+def _place(row, n_classes):  # type: ignore[no-untyped-def]
+    """Where a packed row's first class stands."""
+    return row // _COLUMNS * (2 * n_classes * _SPACING) + row % _COLUMNS
+
+
+@compiled
+def pack(mixed, labels, row_weights, parameters, packed):  # type: ignore[no-untyped-def]
+    """Put the rows of positive weight side by side, block by block, and return their number.
+
+    A block holds its rows' probabilities class by class, scaled for the kernel, and then the weighted
+    errors w (p - e_y). The classes of a block are a fixed number apart, which is how a compiler sees
+    that loops over several of them can be vectorised.
+    """
+    n_classes, n_samples = mixed.shape
+    scale = row_scale(parameters[0], parameters[1])
+    errors = np.uint64(n_classes) * _1
+    n_rows = 0
+    for n in range(n_samples):
+        weight = row_weights[n]
+        # Rows that a bootstrap left out take no part.
+        if weight > 0.0:
+            at = np.uint64(_place(n_rows, n_classes))
+            of_label = at + errors + np.uint64(labels[n]) * _1
+            for k in range(n_classes):
+                packed[at] = scale * mixed[k, n]
+                packed[at + errors] = weight * mixed[k, n]
+                at += _1
+            packed[of_label] -= weight
+            n_rows += 1
+    for row in range(n_rows, -(-n_rows // _STRIDE) * _STRIDE):
+        at = np.uint64(_place(row, n_classes))
+        for _ in range(2 * n_classes):
+            packed[at] = 0.0
+            at += _1
+    return n_rows
+
+
+@compiled
+def _distances(rows, at, columns, begin, n_classes, size, out):  # type: ignore[no-untyped-def]
+    """L1 distances of two rows, one after the other, from `size` columns."""
+    next_at = at + np.uint64(1)
+    for j in range(size + size):
+        out[j] = 0.0
+    # Two rows and five classes a pass spare loads of columns, and loads and stores of the sums.
     k = 0
-    while k + 2 < n_classes:
-        a, b, c = others[k], others[k + 1], others[k + 2]
-        p_a, p_b, p_c = p[k, i], p[k + 1, i], p[k + 2, i]
+    while k + 4 < n_classes:
+        a0, b0, c0 = rows[at], rows[at + _1], rows[at + _2]
+        d0, e0 = rows[at + _3], rows[at + _4]
+        a1, b1, c1 = rows[next_at], rows[next_at + _1], rows[next_at + _2]
+        d1, e1 = rows[next_at + _3], rows[next_at + _4]
         for j in range(size):
-            gap = abs(p_a - a[start + j]) + abs(p_b - b[start + j]) + abs(p_c - c[start + j])
-            distance[j] += gap
-        a, b, c = other_errors[k], other_errors[k + 1], other_errors[k + 2]
-        e_a, e_b, e_c = error[k, i], error[k + 1, i], error[k + 2, i]
-        for j in range(size):
-            product[j] += e_a * a[start + j] + e_b * b[start + j] + e_c * c[start + j]
-        k += 3
+            i = begin + j
+            a, b, c = columns[i], columns[i + _1], columns[i + _2]
+            d, e = columns[i + _3], columns[i + _4]
+            out[j] += abs(a0 - a) + abs(b0 - b) + abs(c0 - c) + abs(d0 - d) + abs(e0 - e)
+            out[size + j] += abs(a1 - a) + abs(b1 - b) + abs(c1 - c) + abs(d1 - d) + abs(e1 - e)
+        k, at, next_at, begin = k + 5, at + _5, next_at + _5, begin + _5
     while k < n_classes:
-        p_a, e_a = p[k, i], error[k, i]
+        a0, a1 = rows[at], rows[next_at]
         for j in range(size):
-            distance[j] += abs(p_a - others[k, start + j])
+            a = columns[begin + j]
+            out[j] += abs(a0 - a)
+            out[size + j] += abs(a1 - a)
+        k, at, next_at, begin = k + 1, at + _1, next_at + _1, begin + _1
+
+
+@compiled
+def _products(rows, at, columns, begin, n_classes, size, out):  # type: ignore[no-untyped-def]
+    """Inner products of two rows, one after the other, with `size` columns; see `_distances`.
+
+    One loop over distances and products would need more registers than there are.
+    """
+    next_at = at + np.uint64(1)
+    for j in range(size + size):
+        out[j] = 0.0
+    k = 0
+    while k + 4 < n_classes:
+        a0, b0, c0 = rows[at], rows[at + _1], rows[at + _2]
+        d0, e0 = rows[at + _3], rows[at + _4]
+        a1, b1, c1 = rows[next_at], rows[next_at + _1], rows[next_at + _2]
+        d1, e1 = rows[next_at + _3], rows[next_at + _4]
         for j in range(size):
-            product[j] += e_a * other_errors[k, start + j]
-        k += 1
-    for j in range(size):
-        distance[j] *= 0.5
-    kernel_factors(distance, parameters[0], parameters[1], scratch[:size])
-    for j in range(size):
-        product[j] *= distance[j]
+            i = begin + j
+            a, b, c = columns[i], columns[i + _1], columns[i + _2]
+            d, e = columns[i + _3], columns[i + _4]
+            out[j] += a0 * a + b0 * b + c0 * c + d0 * d + e0 * e
+            out[size + j] += a1 * a + b1 * b + c1 * c + d1 * d + e1 * e
+        k, at, next_at, begin = k + 5, at + _5, next_at + _5, begin + _5
+    while k < n_classes:
+        a0, a1 = rows[at], rows[next_at]
+        for j in range(size):
+            a = columns[begin + j]
+            out[j] += a0 * a
+            out[size + j] += a1 * a
+        k, at, next_at, begin = k + 1, at + _1, next_at + _1, begin + _1
 
 
 @compiled
-def pair_terms(p, error, first, parameters, out, scratch):  # type: ignore[no-untyped-def]
-    """h_ij of the rows from `first` on, as many as `out` has room for, with all rows."""
-    n_rows = p.shape[1]
-    for i in range(out.shape[0]):
-        for start in range(0, n_rows, BLOCK):
-            stop = min(start + BLOCK, n_rows)
-            size = stop - start
-            _row_against_block(
-                p, error, first + i, p, error, start, scratch[:size], out[i, start:stop],
-                parameters, scratch[BLOCK:],
-            )  # fmt: skip
-
-
-@compiled
-def _sum_of_pairs(p, error, row_weights, parameters, scratch):  # type: ignore[no-untyped-def]
-    """Sum over rows i < j of the weights' product times h_ij."""
-    n_rows = p.shape[1]
-    distance, product = scratch[:BLOCK], scratch[BLOCK : 2 * BLOCK]
-    sums, rest = scratch[2 * BLOCK : 3 * BLOCK], scratch[3 * BLOCK :]
+def _sum_of_pairs(rows, n_rows, others, n_others, n_classes, parameters, same, workspace):  # type: ignore[no-untyped-def]
+    """Sum of h_ij, weighted, over packed rows i and others j; each pair once if they are the same."""
+    factors, products = workspace[:BLOCK], workspace[BLOCK : 2 * BLOCK]
+    scratch, sums = workspace[2 * BLOCK : 3 * BLOCK], workspace[3 * BLOCK :]
+    errors = np.uint64(n_classes) * _1
+    filled = -(-n_others // _STRIDE) * _STRIDE
     total = 0.0
-    for start in range(0, n_rows, BLOCK):
-        stop = min(start + BLOCK, n_rows)
-        sums[:] = 0.0
-        for i in range(stop - 1):
-            first = max(start, i + 1)
-            # A few columns too many, not added below, cost less than an odd number of them.
-            begin = max(start, stop - -(-(stop - first) // _STRIDE) * _STRIDE)
-            size = stop - begin
-            _row_against_block(
-                p, error, i, p, error, begin, distance[:size], product[:size], parameters, rest
-            )
-            weight = row_weights[i]
-            for j in range(first, stop):
-                sums[j - start] += weight * product[j - begin]
-        for j in range(start, stop):
-            total += row_weights[j] * sums[j - start]
-    return total
-
-
-@compiled
-def _sum_across(p, error, row_weights, others, other_errors, parameters, scratch):  # type: ignore[no-untyped-def]
-    """Sum over rows i of one sample and j of another of i's weight times h_ij."""
-    n_others = others.shape[1]
-    distance, product = scratch[:BLOCK], scratch[BLOCK : 2 * BLOCK]
-    sums, rest = scratch[2 * BLOCK : 3 * BLOCK], scratch[3 * BLOCK :]
-    total = 0.0
-    for start in range(0, n_others, BLOCK):
-        size = min(BLOCK, n_others - start)
-        sums[:] = 0.0
-        for i in range(p.shape[1]):
-            _row_against_block(
-                p, error, i, others, other_errors, start, distance[:size], product[:size],
-                parameters, rest,
-            )  # fmt: skip
-            weight = row_weights[i]
+    for start in range(0, n_others, _COLUMNS):
+        stop = min(start + _COLUMNS, filled)
+        for j in range(_COLUMNS):
+            sums[j] = 0.0
+        for i in range(0, min(stop, n_rows) if same else n_rows, 2):
+            first = max(start, i // _STRIDE * _STRIDE) if same else start
+            size = np.uint64(stop - first)
+            at, begin = np.uint64(_place(i, n_classes)), np.uint64(_place(first, n_classes))
+            _distances(rows, at, others, begin, n_classes, size, factors)
+            _products(rows, at + errors, others, begin + errors, n_classes, size, products)
+            scaled_factors(factors[: size + size], parameters[0], parameters[1], scratch)
+            if same and first <= i:
+                # Rows of one stride meet in both orders, and with themselves.
+                for j in range(np.uint64(_STRIDE)):
+                    products[j] *= 0.5
+                    products[size + j] *= 0.5
+            begin = np.uint64(first - start)
             for j in range(size):
-                sums[j] += weight * product[j]
-        total += sums[:size].sum()
-    return total
+                pair = factors[j] * products[j] + factors[size + j] * products[size + j]
+                sums[begin + j] += pair
+        for j in range(_COLUMNS):
+            total += sums[j]
+    return 2.0 * total if same else total
 
 
 @compiled
 def _all_pairs(mixed, labels, row_weights, parameters, offset, scratch, unbiased):  # type: ignore[no-untyped-def]
     """Squared norm of the mean (recentred) element; without its diagonal if `unbiased`."""
     n_classes, n_samples = mixed.shape
-    # Rows that a bootstrap left out take no part: the others are packed side by side.
-    n_rows = 0
-    for n in range(n_samples):
-        n_rows += int(row_weights[n] > 0.0)
-    size = n_classes * n_rows
-    p = scratch[:size].reshape(n_classes, n_rows)
-    error = scratch[size : 2 * size].reshape(n_classes, n_rows)
-    weights = scratch[2 * size : 2 * size + n_rows]
-    scratch = scratch[(2 * n_classes + 1) * n_samples :]
-    row = 0
-    for n in range(n_samples):
-        if row_weights[n] > 0.0:
-            weights[row] = row_weights[n]
-            for k in range(n_classes):
-                p[k, row] = mixed[k, n]
-                error[k, row] = mixed[k, n]
-            error[labels[n], row] -= 1.0
-            row += 1
-    diagonal, copies = 0.0, 0.0
-    for row in range(n_rows):
-        square = 0.0
-        for k in range(n_classes):
-            square += error[k, row] ** 2
-        diagonal += weights[row] * square
-        # Two copies of a row are a pair like any other.
-        copies += weights[row] * (weights[row] - 1.0) * square
-    pairs = copies + 2.0 * _sum_of_pairs(p, error, weights, parameters, scratch)
+    workspace, rows = scratch[:WORKSPACE], scratch[WORKSPACE:]
+    n_rows = pack(mixed, labels, row_weights, parameters, rows)
+    pairs = _sum_of_pairs(rows, n_rows, rows, n_rows, n_classes, parameters, True, workspace)
     if unbiased:
-        squared_norm = pairs / (n_samples * (n_samples - 1.0))
+        # A draw is no pair with itself; two draws of the same row are a pair like any other.
+        diagonal = 0.0
+        for n in range(n_samples):
+            square = 1.0 - 2.0 * mixed[labels[n], n]
+            for k in range(n_classes):
+                square += mixed[k, n] ** 2
+            diagonal += row_weights[n] * square
+        squared_norm = (pairs - diagonal) / (n_samples * (n_samples - 1.0))
     else:
-        squared_norm = (pairs + diagonal) / (n_samples * float(n_samples))
+        squared_norm = pairs / (n_samples * float(n_samples))
     if offset.shape[0] == 0:
         return squared_norm
     # Every element f has the data's mean element R subtracted: the mean of <f - R, g - R> over the
     # same pairs is the mean of <f, g>, less twice the mean of <f, R>, plus |R|^2.
-    size = n_classes * n_samples
-    other = offset[1 : 1 + size].reshape(n_classes, n_samples)
-    other_error = offset[1 + size :].reshape(n_classes, n_samples)
-    cross = _sum_across(p, error, weights, other, other_error, parameters, scratch)
-    return squared_norm - 2.0 * cross / (n_samples * float(n_samples)) + offset[0]
+    cross = _sum_of_pairs(
+        rows, n_rows, offset[:-1], n_samples, n_classes, parameters, False, workspace
+    )
+    return squared_norm - 2.0 * cross / (n_samples * float(n_samples)) + offset[-1]
 
 
 @compiled_value
@@ -171,3 +197,25 @@ def value_b(mixed, labels, row_weights, parameters, offset, state, scratch):  # 
     """The V-statistic, rows paired with themselves included."""
     state[0] = _all_pairs(mixed, labels, row_weights, parameters, offset, scratch, False)
     return state[0]
+
+
+@compiled
+def pair_terms(p, error, first, parameters, out, scratch):  # type: ignore[no-untyped-def]
+    """h_ij of the rows from `first` on, as many as `out` has room for, with all rows."""
+    n_classes, n_rows = p.shape
+    for i in range(out.shape[0]):
+        for start in range(0, n_rows, BLOCK):
+            begin, size = np.uint64(start), np.uint64(min(BLOCK, n_rows - start))
+            distance, product = scratch[:size], scratch[BLOCK : BLOCK + size]
+            for j in range(size):
+                distance[j] = 0.0
+                product[j] = 0.0
+            for k in range(n_classes):
+                p_k, error_k = 0.5 * p[k, first + i], error[k, first + i]
+                for j in range(size):
+                    distance[j] += abs(p_k - 0.5 * p[k, begin + j])
+                for j in range(size):
+                    product[j] += error_k * error[k, begin + j]
+            kernel_factors(distance, parameters[0], parameters[1], scratch[2 * BLOCK :])
+            for j in range(size):
+                out[i, begin + j] = distance[j] * product[j]

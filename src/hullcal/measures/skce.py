@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hullcal._compiled.jit import compiled, compiled_value
 from hullcal._validation import InvalidInputError
 from hullcal.kernels import Kernel, kernel_factors, kernel_named
-from hullcal.measures._all_pairs import BLOCK, value_b, value_uq
+from hullcal.measures._all_pairs import WORKSPACE, pack, packed_size, value_b, value_uq
 from hullcal.measures._base import Floats, Measure
 
 
@@ -116,7 +116,7 @@ class SKCE(Measure):
     def scratch_size(self, n_classes: int, n_samples: int) -> int:
         if self.estimator == "ul":
             return 3 * (n_samples // 2)
-        return (2 * n_classes + 1) * n_samples + 4 * BLOCK
+        return WORKSPACE + packed_size(n_classes, n_samples)
 
     def no_offset(self, n_classes: int) -> Floats:
         return np.zeros(1 if self.estimator == "ul" else 0)
@@ -124,10 +124,11 @@ class SKCE(Measure):
     def offset_at(self, mixed: Floats, labels: NDArray[np.int32], parameters: Floats) -> Floats:
         if self.estimator == "ul":
             return super().offset_at(mixed, labels, parameters)
-        errors = mixed.copy()
-        errors[labels, np.arange(len(labels))] -= 1.0
-        squared_norm = SKCE(estimator="b").evaluate(mixed, labels, parameters)
-        return np.concatenate([[squared_norm], mixed.ravel(), errors.ravel()])
+        # The rows at the offset, packed once for all evaluations, and the squared norm of their mean.
+        offset = np.zeros(packed_size(*mixed.shape) + 1)
+        pack(mixed, labels, np.ones(len(labels)), parameters, offset[:-1])
+        offset[-1] = SKCE(estimator="b").evaluate(mixed, labels, parameters)
+        return offset
 
 
 @compiled
