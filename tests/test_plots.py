@@ -16,7 +16,7 @@ from scipy import stats
 import hullcal as hc
 from hullcal import plots, uncertainty
 from hullcal.plots._bins import histogram_edges
-from hullcal.plots._text import LONGEST, as_typed, number
+from hullcal.plots._text import LONGEST, as_typed, clipped, number, undrawn
 from hullcal.plots.average_against_weighted import comparison
 from hullcal.plots.level_curve import level_rows
 from hullcal.plots.null_distribution import null_histogram
@@ -170,7 +170,9 @@ def test_wild_names_fit_into_one_column_of_an_axes_with_ordinary_settings():
 def test_pictures_need_no_pyplot_and_hullcal_needs_no_matplotlib():
     code = (
         "import sys, hullcal; assert 'matplotlib' not in sys.modules\n"
-        "import hullcal.plots; print('matplotlib.pyplot' in sys.modules)"
+        "import hullcal.plots; assert 'matplotlib' not in sys.modules\n"
+        "hullcal.plots.simplex([[[0.2, 0.3, 0.5]]]); assert 'matplotlib' in sys.modules\n"
+        "print('matplotlib.pyplot' in sys.modules)"
     )
     ran = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
@@ -202,6 +204,11 @@ def test_a_name_is_never_mathematics_and_stays_on_one_line(name):
 def test_a_printable_short_name_is_shown_as_typed(name):
     text = Figure().text(0, 0, as_typed(name))
     assert text._preprocess_math(text.get_text()) == (name, False)
+
+
+@pytest.mark.parametrize("name", WILD)
+def test_what_was_made_for_mathematics_can_be_undone(name):
+    assert undrawn(as_typed(name)) == clipped(name)
 
 
 def test_a_long_name_keeps_both_ends():

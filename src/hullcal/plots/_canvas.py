@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.legend import Legend
+from typing import TYPE_CHECKING, Any
 
 from hullcal._validation import InvalidInputError
 from hullcal.plots._text import PLAIN
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.legend import Legend
 
 #: Width in inches of one column of a journal's page.
 COLUMN = 3.35
@@ -25,6 +25,10 @@ GREY = "#8C8C8C"
 
 def axes_or_new(ax: Axes | None, *, height: float, width: float = COLUMN, **options: Any) -> Axes:
     """Give `ax` back as it is, or the Axes of a new Figure that pyplot knows nothing of."""
+    # Here, since the report wants what plots compute and must not wait for what draws them.
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     if ax is not None:
         if not isinstance(ax, Axes):
             raise InvalidInputError(

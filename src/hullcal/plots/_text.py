@@ -14,14 +14,26 @@ PLAIN: dict[str, Any] = {"usetex": False, "parse_math": True}
 def as_typed(name: object, *, longest: int = LONGEST) -> str:
     r"""Text that matplotlib shows as the name, never as mathematics, on one line.
 
-    Dollar signs are escaped. What has no picture (control characters, line breaks, lone surrogates)
-    appears as Python would write it. A long name loses its middle, since names often differ at
-    their ends.
+    As `clipped`, with dollar signs escaped.
 
     Examples
     --------
     >>> as_typed("cost in $"), as_typed("bell\a"), as_typed("a" * 30 + "7", longest=9)
     ('cost in \\$', 'bell\\x07', 'aaaa…aaa7')
+    """
+    return clipped(name, longest=longest).replace("$", r"\$")
+
+
+def undrawn(words: str) -> str:
+    """What `as_typed` made, for readers that know no mathematics."""
+    return words.replace(r"\$", "$")
+
+
+def clipped(name: object, *, longest: int = LONGEST) -> str:
+    """The name on one line.
+
+    What has no picture (control characters, line breaks, lone surrogates) appears as Python would
+    write it. A long name loses its middle, since names often differ at their ends.
     """
     # A name far beyond the limit must not cost time for every character.
     raw = str(name)
@@ -31,7 +43,7 @@ def as_typed(name: object, *, longest: int = LONGEST) -> str:
     if len(shown) > longest:
         head = longest // 2
         shown = f"{shown[:head]}…{shown[len(shown) - (longest - head - 1) :]}"
-    return shown.replace("$", r"\$")
+    return shown
 
 
 def member_name(members: tuple[str, ...] | None, m: int) -> str:

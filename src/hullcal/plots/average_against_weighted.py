@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 
 from hullcal.measures import Measure
@@ -16,6 +15,9 @@ from hullcal.plots._canvas import BLACK, BLUE, GREY, SMALL, VERMILION, axes_or_n
 from hullcal.plots._text import number
 from hullcal.scores import Score, accuracy
 from hullcal.sets import ClassifierSet
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Comparison", "Lane", "average_against_weighted", "comparison"]
 

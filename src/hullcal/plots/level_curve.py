@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from matplotlib.axes import Axes
+from typing import TYPE_CHECKING
 
 from hullcal._validation import InvalidInputError
 from hullcal.plots._canvas import BLACK, BLUE, SMALL, VERMILION, axes_or_new, legend_above
 from hullcal.plots._text import PLAIN, as_typed
 from hullcal.results import CalibrationTestResult
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["LevelRow", "level_curve", "level_rows"]
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from hullcal.plots._bins import histogram_edges
 from hullcal.plots._canvas import BLACK, SKY, VERMILION, axes_or_new, legend_above
 from hullcal.plots._text import PLAIN, as_typed, number
 from hullcal.results import CalibrationTestResult
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["NullHistogram", "null_distribution", "null_histogram"]
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from hullcal.plots._canvas import BLACK, BLUE, GREY, SKY, VERMILION, axes_or_new, legend_above
 from hullcal.plots._curves import Curve, ReliabilityDiagram, reliability_diagram
 from hullcal.plots._text import PLAIN
 from hullcal.sets import ClassifierSet
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["ReliabilityDiagram", "reliability", "reliability_diagram"]
 

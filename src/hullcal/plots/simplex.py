@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import mpltern  # type: ignore[import-untyped]  # also registers its projection
 import numpy as np
-from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import ConvexHull, QhullError
 
@@ -25,6 +23,9 @@ from hullcal.plots._canvas import (
 )
 from hullcal.plots._text import PLAIN, as_typed
 from hullcal.sets import ClassifierSet
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["SimplexPoints", "simplex", "simplex_points"]
 
@@ -124,6 +125,8 @@ def simplex(
     -------
     mpltern.TernaryAxes
     """
+    import mpltern  # type: ignore[import-untyped]  # also registers its projection
+
     points = simplex_points(probs, instance=instance, truth=truth, weights=weights)
     triangle = axes_or_new(ax, height=3.4, projection="ternary")
     is_ternary = isinstance(triangle, mpltern.TernaryAxes)

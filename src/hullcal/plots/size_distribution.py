@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 
 from hullcal import uncertainty
@@ -16,6 +15,9 @@ from hullcal.plots._bins import histogram_edges
 from hullcal.plots._canvas import BLUE, VERMILION, axes_or_new, legend_above
 from hullcal.plots._text import number
 from hullcal.sets import ClassifierSet
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["SizeGroups", "size_distribution", "size_groups"]
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from hullcal._validation import check_integer
 from hullcal.plots._canvas import BLACK, BLUE, GREY, SMALL, axes_or_new
 from hullcal.plots._text import PLAIN, member_name
 from hullcal.results import CalibrationTestResult, MinimizeResult
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Shares", "shares", "weights"]
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
-from hullcal import plots
+import numpy as np
+from numpy.typing import NDArray
+
 from hullcal.assessment import Assessment
-from hullcal.report.svg import inline
+from hullcal.plots._text import clipped
+from hullcal.report import of_sets, of_tests
+from hullcal.report.classes import ClassGap
+from hullcal.report.svg import Panel
 from hullcal.sets import ClassifierSet
 
 #: Rows behind figures that look at every instance; more would not be seen.
-_ROWS = 20_000
+ROWS = 20_000
+
+#: Classes with a diagram of their own.
+_CLASSES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,55 +30,93 @@ class Figure:
     caption: str
 
 
-def figures(assessment: Assessment, name: str) -> list[Figure]:
-    """In the order of reading; `name` tells them from those of other sets on the page."""
-    return [
-        Figure(inline(draw().figure, f"{name}f{number}", caption), caption)
-        for number, (draw, caption) in enumerate(_plan(assessment))
-    ]
+def figures(assessment: Assessment, gaps: Sequence[ClassGap]) -> dict[str, list[Figure]]:
+    """In the order of reading, under their headings; `gaps` are the classes, the worst first."""
+    classifiers, labels = first_rows(assessment)
+    plan = {
+        "p-values and null distributions": _of_tests(assessment),
+        "Reliability": _of_reliability(classifiers, labels, assessment, gaps),
+    }
+    if classifiers.n_members > 1:
+        plan["Members and size"] = _of_members(classifiers, labels, assessment)
+    return {
+        heading: [Figure(panel.markup(caption), caption) for panel, caption in panels]
+        for heading, panels in plan.items()
+    }
 
 
-def _plan(assessment: Assessment) -> Iterator[tuple[Callable[[], Any], str]]:
-    """What to draw, and what to say of it."""
-    classifiers, labels, weights = assessment.classifiers, assessment.labels, assessment.weights
-    if classifiers.n_samples > _ROWS:
-        rows = slice(0, _ROWS)
-        classifiers = ClassifierSet(classifiers.probs[rows], members=classifiers.members)
-        labels = labels[rows]
-    first = assessment.results[0]
-    for result in assessment.results:
-        yield (
-            partial(plots.null_distribution, result),
-            f"{result.measure}, {result.null}: the statistic among its values if "
-            f"{result.hypothesis}.",
+def first_rows(assessment: Assessment) -> tuple[ClassifierSet, NDArray[np.int32]]:
+    """As many rows as a picture can show."""
+    classifiers, labels = assessment.classifiers, assessment.labels
+    if classifiers.n_samples > ROWS:
+        rows = slice(0, ROWS)
+        classifiers = ClassifierSet(
+            classifiers.probs[rows], members=classifiers.members, classes=classifiers.classes
         )
+        labels = labels[rows]
+    return classifiers, labels
+
+
+def _of_tests(assessment: Assessment) -> Iterator[tuple[Panel, str]]:
     yield (
-        partial(plots.level_curve, assessment.results),
+        of_tests.level_curve(assessment.results),
         "p-values with their Monte Carlo intervals: levels to the right of a dot reject.",
     )
+    for result in assessment.results:
+        yield (
+            of_tests.null_distribution(result),
+            f"{clipped(result.measure)}, {clipped(result.null)}: the statistic among its values "
+            f"if {result.hypothesis}.",
+        )
+
+
+def _of_reliability(
+    classifiers: ClassifierSet,
+    labels: NDArray[np.int32],
+    assessment: Assessment,
+    gaps: Sequence[ClassGap],
+) -> Iterator[tuple[Panel, str]]:
+    weights, by = assessment.weights, clipped(assessment.results[0].measure)
     yield (
-        partial(plots.reliability, classifiers, labels, weights=weights),
+        of_sets.reliability(classifiers, labels, weights),
         "Reliability of the predicted class: each member faint, the average, and the best "
-        f"combination by {first.measure} with the band in which it would lie if calibrated.",
+        f"combination by {by} with the band in which it would lie if calibrated.",
+    )
+    chosen, n_classes = gaps[:_CLASSES], len(gaps)
+    which = f", one of the {len(chosen)} of {n_classes} classes with the largest gap"
+    for each in chosen:
+        yield (
+            of_sets.reliability(classifiers, labels, weights, each.index),
+            f"Reliability of class {class_name(classifiers, each.index)}"
+            f"{which if n_classes > len(chosen) else ''}. Gap of the best combination "
+            f"{each.gap:.3g}, of the average {each.gap_of_average:.3g}.",
+        )
+
+
+def _of_members(
+    classifiers: ClassifierSet, labels: NDArray[np.int32], assessment: Assessment
+) -> Iterator[tuple[Panel, str]]:
+    first = assessment.results[0]
+    yield (
+        of_tests.weights(first),
+        f"Weights of the best combination by {clipped(first.measure)}.",
     )
     yield (
-        partial(plots.reliability, classifiers, labels, weights=weights, class_index=0),
-        "The same for the first class by itself.",
-    )
-    if classifiers.n_members == 1:
-        return
-    yield partial(plots.weights, first), f"Weights of the best combination by {first.measure}."
-    yield (
-        partial(plots.average_against_weighted, classifiers, labels, weights),
+        of_sets.average_against_weighted(classifiers, labels, assessment.weights),
         "Members, their average and the best combination. Weights chosen on these rows look "
         "better here than elsewhere.",
     )
     yield (
-        partial(plots.size_distribution, classifiers, labels),
+        of_sets.size_distribution(classifiers, labels),
         "Total-variation diameter of the set where its average is right and where it is wrong.",
     )
     if classifiers.n_classes == 3:
         yield (
-            partial(plots.simplex, classifiers, weights=weights),
+            of_sets.simplex(classifiers, assessment.weights),
             "The first row: members, their hull, the average and the best combination.",
         )
+
+
+def class_name(classifiers: ClassifierSet, k: int) -> str:
+    """The class as figures and tables call it."""
+    return str(k) if classifiers.classes is None else clipped(classifiers.classes[k], longest=80)

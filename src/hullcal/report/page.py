@@ -14,7 +14,8 @@ from typing import Any
 
 import hullcal
 from hullcal.assessment import Assessment
-from hullcal.report.figures import figures
+from hullcal.report.classes import ClassGap, class_gaps
+from hullcal.report.figures import ROWS, class_name, figures, first_rows
 from hullcal.results import CalibrationTestResult, printable
 from hullcal.uncertainty import UNITS
 
@@ -74,6 +75,7 @@ def render(
 
 def _part(number: int, name: str, assessment: Assessment) -> dict[str, Any]:
     """What the template shows of one set."""
+    gaps = class_gaps(*first_rows(assessment), assessment.weights)
     return {
         "number": number,
         "name": printable(name),
@@ -81,12 +83,20 @@ def _part(number: int, name: str, assessment: Assessment) -> dict[str, Any]:
         "rejections": [assessment.rejected(null) for null in assessment.nulls],
         "questions": list(dict.fromkeys(result.hypothesis for result in assessment.results)),
         "rows": [_row(result, adjusted) for result, adjusted in _pairs(assessment)],
-        "figures": figures(assessment, f"p{number}"),
+        "figures": figures(assessment, gaps),
+        "classes": [_class_row(assessment, each) for each in gaps[:_SHOWN]],
+        "n_classes": len(gaps),
         "weights": _weights(assessment.results[0]),
         "sizes": _sizes(assessment),
         "facts": _facts(assessment),
         "notes": _notes(assessment),
     }
+
+
+def _class_row(assessment: Assessment, each: ClassGap) -> tuple[str, ...]:
+    values = (each.frequency, each.weighted, each.average, each.gap, each.gap_of_average)
+    name = printable(class_name(assessment.classifiers, each.index))
+    return (name, *(f"{value:.4f}" for value in values))
 
 
 def _pairs(assessment: Assessment) -> list[tuple[CalibrationTestResult, float]]:
@@ -201,4 +211,6 @@ def _notes(assessment: Assessment) -> list[str]:
         notes[
             "the generalised Hartley measure merges the less probable of more than 16 classes"
         ] = None
+    if assessment.classifiers.n_samples > ROWS:
+        notes[f"figures and the table of classes show the first {ROWS:,} rows"] = None
     return [printable(note) for note in notes]

@@ -71,6 +71,72 @@
       heading.querySelector("button").addEventListener("click", () => sort(heading, column));
     });
   }
+  // Values of a figure. Without this script browsers show the titles, though not to fingers and keys.
+  const tip = document.getElementById("tip");
+  const words = new Map();
+  let shown = null;
+
+  const hide = () => {
+    if (shown) shown.classList.remove("now");
+    shown = null;
+    tip.hidden = true;
+  };
+
+  const show = (mark, x, y) => {
+    if (mark !== shown) {
+      hide();
+      shown = mark;
+      mark.classList.add("now");
+      tip.textContent = words.get(mark);
+    }
+    tip.hidden = false;
+    const room = (place, size, whole) => Math.max(4, Math.min(place, whole - size - 4));
+    const above = y - tip.offsetHeight - 10;
+    const left = room(x + 12, tip.offsetWidth, document.documentElement.clientWidth);
+    const top = room(above < 4 ? y + 16 : above, tip.offsetHeight, window.innerHeight);
+    // On the page, not on the window: a focus that scrolls takes the words along.
+    tip.style.left = `${left + window.scrollX}px`;
+    tip.style.top = `${top + window.scrollY}px`;
+  };
+
+  const walk = (figure, marks) => {
+    const pointed = (event) => {
+      const mark = event.target.closest(".mark");
+      if (mark) show(mark, event.clientX, event.clientY);
+      else hide();
+    };
+    const focused = (place) => {
+      const mark = marks[(place + marks.length) % marks.length];
+      const box = mark.getBoundingClientRect();
+      show(mark, box.left + box.width / 2, box.top + Math.min(box.height / 2, 40));
+    };
+    figure.addEventListener("pointermove", pointed);
+    figure.addEventListener("pointerdown", pointed);
+    // A finger that is lifted leaves; what it asked for stays until the next touch.
+    figure.addEventListener("pointerleave", (event) => event.pointerType === "touch" || hide());
+    figure.addEventListener("focus", () => figure.matches(":focus-visible") && focused(0));
+    figure.addEventListener("blur", hide);
+    figure.addEventListener("keydown", (event) => {
+      const at = marks.indexOf(shown);
+      const places = { ArrowRight: at + 1, ArrowDown: at + 1, Home: 0, End: marks.length - 1 };
+      places.ArrowLeft = places.ArrowUp = Math.max(at, 0) - 1;
+      if (event.key === "Escape") hide();
+      if (!(event.key in places)) return;
+      event.preventDefault();
+      focused(places[event.key]);
+    });
+  };
+
+  for (const figure of document.querySelectorAll("figure svg[tabindex]")) {
+    const marks = [...figure.querySelectorAll(".mark")];
+    for (const mark of marks) {
+      words.set(mark, mark.textContent);
+      mark.replaceChildren(); // or the browser would say it a second time
+    }
+    walk(figure, marks);
+  }
+  document.addEventListener("pointerdown", (event) => event.target.closest("figure svg") || hide());
+
   // What the page says at first is the run's own decision; the slider decides again.
   slider.addEventListener("input", decide);
 })();
