@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from hullcal import measures as measure_room
 from hullcal import minimizers, uncertainty
 from hullcal import nulls as null_room
-from hullcal._validation import check_integer, check_seed
+from hullcal._validation import HullcalWarning, check_integer, check_seed
 from hullcal.algorithm import calibration_test
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
@@ -135,6 +136,11 @@ def assess(
     references = [null_room.resolve(null) for null in nulls]
     # What cannot be run is refused before the first test, not after hours of them.
     search = minimizers.resolve(minimizer)
+    with warnings.catch_warnings():
+        # Each test will say again what it has to say of the data.
+        warnings.simplefilter("ignore", HullcalWarning)
+        for g in chosen:
+            g.check(classifiers.n_samples)
     for g in chosen:
         search.check(g, classifiers.n_members)
         for reference in references:

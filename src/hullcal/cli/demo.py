@@ -24,7 +24,7 @@ from hullcal.cli.working import working
 )
 @click.option("--quiet", is_flag=True, help="No progress bar and no notices.")
 def command(seed: int, output: Path, quiet: bool) -> None:
-    """Test three real ensembles on handwritten digits, and write a report."""
+    """Test three real ensembles that read digits, and write a report."""
     from hullcal import io
     from hullcal.assessment import assess
     from hullcal.report import render

@@ -7,7 +7,7 @@ import click
 
 @click.command("measures")
 def command() -> None:
-    """List the calibration measures by notion of calibration, the searches and the nulls."""
+    """List the measures by notion of calibration, nulls and searches."""
     from hullcal import measures, minimizers, nulls
 
     by_notion: dict[str, list[str]] = {}

@@ -1,110 +1,210 @@
-"""Options that several commands share: where predictions come from, and how a test is run."""
+"""Options that several commands share: which files, and how a test is run."""
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Callable
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import click
 
 from hullcal._validation import InvalidInputError
+from hullcal.cli.wording import as_options
 
 Command = Callable[..., Any]
 
 _FILE = click.Path(path_type=Path)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    """Where predictions and labels come from."""
+
+    file: Path | None
+    labels: Path | None
+    member_files: tuple[Path, ...]
+    probs_key: str
+    labels_key: str
+    classes: str | None
+    logits: bool
+    log_probs: bool
+
+    def read(self, *, needs_labels: bool = True) -> tuple[Any, Any]:
+        """The classifiers of the files, and the labels as positions; None if none are needed."""
+        from hullcal import io
+        from hullcal.sets import ClassifierSet
+
+        with as_options(path="FILE", labels="--labels"):
+            data = io.read(
+                self.file,
+                member_files=self.member_files,
+                labels=self.labels,
+                probs_key=self.probs_key,
+                labels_key=self.labels_key,
+            )
+        if data.labels is None and needs_labels:
+            raise InvalidInputError(
+                f"`labels` must come with the predictions; got none in {', '.join(data.sources)}. "
+                "Put them under the key `labels`, or pass `--labels FILE`."
+            )
+        names = data.classes
+        if self.classes is not None:
+            names = tuple(name.strip() for name in self.classes.split(","))
+        options: dict[str, Any] = {
+            "classes": names,
+            "from_logits": self.logits,
+            "from_log": self.log_probs,
+        }
+        try:
+            classifiers = ClassifierSet(data.probs, members=data.members, **options)
+            return classifiers, classifiers.labels(data.labels) if needs_labels else None
+        except InvalidInputError:
+            # Seen side by side, predictions and labels tell more of what is wrong with either.
+            if data.labels is not None:
+                ClassifierSet.with_labels(data.probs, data.labels, **options)
+            raise
+
+
+@dataclass(frozen=True, kw_only=True)
+class TestOptions:
+    """How tests are run."""
+
+    measures: tuple[str, ...]
+    nulls: tuple[str, ...]
+    n_resamples: int
+    alpha: float
+    seed: int | None
+    jobs: int
+    quiet: bool
+
+
+def known(room: str, *also: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """Refuse names that a room does not know, before any file is read."""
+
+    def check(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+        default = context.get_parameter_source(str(parameter.name)) is _DEFAULT
+        # What stands by default is known, and need not be looked for in rooms slow to enter.
+        for name in () if default else (value if isinstance(value, tuple) else (value,)):
+            names = (*importlib.import_module(f"hullcal.{room}").available(), *also)
+            if name not in names:
+                raise click.BadParameter(f"{name!r} is not one of {', '.join(names)}.")
+        return value
+
+    return check
+
+
+_DEFAULT = click.core.ParameterSource.DEFAULT
+
+_INPUT = (
+    click.argument("file", type=_FILE, required=False),
+    click.option("--labels", type=_FILE, help="File of labels, if they are not in FILE."),
+    click.option(
+        "--member",
+        "member_files",
+        type=_FILE,
+        multiple=True,
+        help="Predictions of one member, (N, K); repeat for each, in place of FILE.",
+    ),
+    click.option("--probs-key", default="probs", show_default=True, help="Name in FILE."),
+    click.option("--labels-key", default="labels", show_default=True, help="Name in FILE."),
+    click.option("--classes", help="Names of the classes, separated by commas."),
+    click.option("--logits", is_flag=True, help="FILE holds logits."),
+    click.option("--log", "log_probs", is_flag=True, help="FILE holds log-probabilities."),
+)
+_TEST = (
+    click.option(
+        "-m",
+        "--measure",
+        "measures",
+        multiple=True,
+        default=("ece_conf",),
+        show_default=True,
+        callback=known("measures", "all"),
+        help='Calibration measure; repeat for several, or "all".',
+    ),
+    click.option(
+        "--null",
+        "nulls",
+        multiple=True,
+        callback=known("nulls"),
+        help="How the reference distribution is made; repeat for several. Left out, both "
+        "questions are answered: recentered and refit.",
+    ),
+    click.option(
+        "-D",
+        "--resamples",
+        "n_resamples",
+        type=click.IntRange(min=1),
+        default=999,
+        show_default=True,
+        help="Data sets drawn for each test.",
+    ),
+    click.option(
+        "--alpha",
+        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        default=0.05,
+        show_default=True,
+        help="Level of decisions.",
+    ),
+    click.option(
+        "--seed",
+        type=click.IntRange(min=0),
+        help="Seed; the one used is printed with the result.",
+    ),
+    click.option(
+        "--jobs", default=-1, show_default="all cores", help="Threads; results do not change."
+    ),
+    click.option("--quiet", is_flag=True, help="No progress bar and no notices."),
+)
+
+
 def input_options(command: Command) -> Command:
-    """FILE and everything that says how to read it."""
-    for decorate in reversed(
-        [
-            click.argument("file", type=_FILE, required=False),
-            click.option("--labels", type=_FILE, help="File of labels, if they are not in FILE."),
-            click.option(
-                "--member",
-                "member_files",
-                type=_FILE,
-                multiple=True,
-                help="Predictions of one member, (N, K); repeat for each, in place of FILE.",
-            ),
-            click.option("--probs-key", default="probs", show_default=True, help="Name in FILE."),
-            click.option("--labels-key", default="labels", show_default=True, help="Name in FILE."),
-            click.option("--classes", help="Names of the classes, separated by commas."),
-            click.option("--logits", is_flag=True, help="FILE holds logits."),
-            click.option("--log", "log_probs", is_flag=True, help="FILE holds log-probabilities."),
-        ]
-    ):
-        command = decorate(command)
-    return command
+    """FILE and everything that says how to read it, as one argument `files`."""
+
+    @functools.wraps(command)
+    def reworded(**arguments: Any) -> Any:
+        with as_options(quiet=arguments.get("quiet", False)):
+            return command(**arguments)
+
+    return _gathered(reworded, "files", Files, _INPUT)
 
 
 def test_options(command: Command) -> Command:
-    """How tests are run."""
-    for decorate in reversed(
-        [
-            click.option(
-                "-m",
-                "--measure",
-                "measures",
-                multiple=True,
-                default=("ece_conf",),
-                show_default=True,
-                help='Calibration measure; repeat for several, or "all".',
-            ),
-            click.option(
-                "--null",
-                "nulls",
-                multiple=True,
-                help="How the reference distribution is made; repeat for several. Left out, both "
-                "questions are answered: recentered and refit.",
-            ),
-            click.option("-D", "--resamples", "n_resamples", default=999, show_default=True),
-            click.option("--alpha", default=0.05, show_default=True, help="Level of decisions."),
-            click.option("--seed", type=int, help="Seed; the one used is printed with the result."),
-            click.option(
-                "--jobs",
-                default=-1,
-                show_default="all cores",
-                help="Threads; results do not change.",
-            ),
-            click.option("--quiet", is_flag=True, help="No progress bar and no notices."),
-        ]
-    ):
-        command = decorate(command)
-    return command
+    """How tests are run, as one argument `how`."""
+    return _gathered(command, "how", TestOptions, _TEST)
 
 
-def read_set(
-    file: Path | None,
-    *,
-    labels: Path | None,
-    member_files: tuple[Path, ...],
-    probs_key: str,
-    labels_key: str,
-    classes: str | None,
-    logits: bool,
-    log_probs: bool,
-    needs_labels: bool = True,
-) -> tuple[Any, Any]:
-    """The classifiers of the files, and the labels (None if there are none and none are needed)."""
+def _gathered(
+    command: Command, name: str, kind: type[Any], options: tuple[Callable[[Command], Command], ...]
+) -> Command:
+    """Add options to a command that takes their values together, as one object."""
+
+    @functools.wraps(command)
+    def gathering(**arguments: Any) -> Any:
+        own = {field.name: arguments.pop(field.name) for field in fields(kind)}
+        return command(**{name: kind(**own)}, **arguments)
+
+    for decorate in reversed(options):
+        decorate(gathering)
+    return gathering
+
+
+def check_outputs(*, force: bool, **paths: Path | None) -> None:
+    """Refuse before any work what could not be written after it; named as the options are."""
     from hullcal import io
-    from hullcal.sets import ClassifierSet
 
-    data = io.read(
-        file,
-        member_files=member_files,
-        labels=labels,
-        probs_key=probs_key,
-        labels_key=labels_key,
-    )
-    if data.labels is None and needs_labels:
-        raise InvalidInputError(
-            f"`labels` must come with the predictions; {', '.join(data.sources)} holds none. Put "
-            "them under the key `labels`, or pass `--labels FILE`."
-        )
-    names = data.classes if classes is None else [name.strip() for name in classes.split(",")]
-    classifiers = ClassifierSet(
-        data.probs, classes=names, members=data.members, from_logits=logits, from_log=log_probs
-    )
-    return classifiers, data.labels
+    taken: dict[Path, str] = {}
+    for name, path in paths.items():
+        if path is None:
+            continue
+        with as_options(path=f"--{name}"):
+            target = io.check_output(path, force=force)
+        if target in taken:
+            raise InvalidInputError(
+                f"`--{name}` must be another file than `--{taken[target]}`; got {str(path)!r} for "
+                "both. Name two files."
+            )
+        taken[target] = name

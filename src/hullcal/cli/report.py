@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
 from hullcal.cli import tables
-from hullcal.cli.options import input_options, read_set, test_options
+from hullcal.cli.options import Files, TestOptions, check_outputs, input_options, test_options
 from hullcal.cli.running import run_tests
 
 
@@ -26,30 +25,20 @@ from hullcal.cli.running import run_tests
 @click.option("--title", help="Heading of the page.")
 @click.option("--force", is_flag=True, help="Overwrite a file that exists.")
 def command(
-    *,
-    measures: tuple[str, ...],
-    nulls: tuple[str, ...],
-    n_resamples: int,
-    alpha: float,
-    seed: int | None,
-    jobs: int,
-    quiet: bool,
-    output: Path,
-    title: str | None,
-    force: bool,
-    **source: Any,
+    *, files: Files, how: TestOptions, output: Path, title: str | None, force: bool
 ) -> None:
-    """Write a report: one HTML file with the verdict, figures and all that was run."""
+    """Run the tests and write a report: one HTML file.
+
+    It holds the verdict, figures and all that was run.
+    """
+    check_outputs(force=force, output=output)
     from hullcal import io
     from hullcal.report import render
 
-    io.check_output(output, force=force)
-    classifiers, labels = read_set(**source)
-    assessment = run_tests(
-        classifiers, labels, measures, nulls, n_resamples, alpha, seed, jobs, quiet=quiet
-    )
+    assessment = run_tests(files, how)
     page = render(assessment, title=title, command=tables.command_line())
     io.write_atomic(output, page, force=force)
     for sentence in assessment.sentences():
         click.echo(sentence)
-    click.echo(f"report: {output}", err=True)
+    if not how.quiet:
+        click.echo(f"report: {output}", err=True)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import click
 
 from hullcal.cli import tables
-from hullcal.cli.options import input_options, read_set
+from hullcal.cli.options import Files, input_options
 
 
 @click.command("sizes")
@@ -21,11 +20,11 @@ from hullcal.cli.options import input_options, read_set
     show_default=True,
 )
 @click.option("--jobs", default=-1, show_default="all cores", help="Threads.")
-def command(*, form: str, jobs: int, **source: Any) -> None:
+def command(*, files: Files, form: str, jobs: int) -> None:
     """Mean size of the set over its rows. A good set is valid (`hullcal test`) and small."""
     from hullcal import uncertainty
 
-    classifiers, _ = read_set(**source, needs_labels=False)
+    classifiers, _ = files.read(needs_labels=False)
     sizes = dict(uncertainty.summary(classifiers, n_jobs=jobs))
     approximated = sizes.pop("approximated")
     if form == "json":

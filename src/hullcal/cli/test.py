@@ -9,13 +9,13 @@ import click
 
 from hullcal.cli import tables
 from hullcal.cli.ending import REJECTED
-from hullcal.cli.options import input_options, read_set, test_options
+from hullcal.cli.options import Files, TestOptions, check_outputs, input_options, test_options
 from hullcal.cli.running import run_tests
 
 _PATH = click.Path(path_type=Path)
 
 
-@click.command("test")
+@click.command("test", short_help="Does the hull contain a calibrated classifier, or the truth?")
 @input_options
 @test_options
 @click.option(
@@ -36,19 +36,13 @@ _PATH = click.Path(path_type=Path)
 )
 def command(
     *,
-    measures: tuple[str, ...],
-    nulls: tuple[str, ...],
-    n_resamples: int,
-    alpha: float,
-    seed: int | None,
-    jobs: int,
-    quiet: bool,
+    files: Files,
+    how: TestOptions,
     form: str,
     output: Path | None,
     report: Path | None,
     force: bool,
     exit_code: bool,
-    **source: Any,
 ) -> int:
     """Does the hull contain a calibrated classifier? Does it contain the truth?
 
@@ -62,27 +56,34 @@ def command(
     """  # noqa: D301
     from hullcal import io
 
-    for path in (output, report):
-        if path is not None:
-            io.check_output(path, force=force)
-    classifiers, labels = read_set(**source)
-    assessment = run_tests(
-        classifiers, labels, measures, nulls, n_resamples, alpha, seed, jobs, quiet=quiet
-    )
-    if report is not None:
-        from hullcal.report import render
-
-        io.write_atomic(report, render(assessment, command=tables.command_line()), force=force)
+    check_outputs(force=force, output=output, report=report)
+    assessment = run_tests(files, how)
     if form == "json":
         text = io.to_json(assessment.results)
     elif form == "csv":
         text = io.to_csv(assessment.results)
     else:
         text = tables.assessment(assessment)
-    if output is not None:
-        io.write_atomic(output, text.rstrip("\n") + "\n", force=force)
-    else:
-        click.echo(text.rstrip("\n"))
-    if report is not None and not quiet:
-        click.echo(f"report: {report}", err=True)
+    # Results come first, so that no fault of the page can lose them.
+    try:
+        if output is not None:
+            io.write_atomic(output, text.rstrip("\n") + "\n", force=force)
+        else:
+            click.echo(text.rstrip("\n"))
+    except BrokenPipeError:
+        # Whoever has read enough of the table still wants the page.
+        _write_page(report, assessment, how, force=force)
+        raise
+    _write_page(report, assessment, how, force=force)
     return REJECTED if exit_code and assessment.rejected(assessment.nulls[0]) else 0
+
+
+def _write_page(path: Path | None, assessment: Any, how: TestOptions, *, force: bool) -> None:
+    if path is None:
+        return
+    from hullcal import io
+    from hullcal.report import render
+
+    io.write_atomic(path, render(assessment, command=tables.command_line()), force=force)
+    if not how.quiet:
+        click.echo(f"report: {path}", err=True)

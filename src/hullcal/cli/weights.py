@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
-from hullcal.cli.options import input_options, read_set
+from hullcal.cli.options import Files, check_outputs, input_options, known
 
 
 @click.command("weights")
 @input_options
-@click.option("-m", "--measure", default="ece_conf", show_default=True, help="What is minimised.")
-@click.option("--minimizer", default="pairwise", show_default=True, help="The search.")
-@click.option("--seed", type=int, help="Seed of the search.")
+@click.option(
+    "-m",
+    "--measure",
+    default="ece_conf",
+    show_default=True,
+    callback=known("measures"),
+    help="What is minimised.",
+)
+@click.option(
+    "--minimizer",
+    default="pairwise",
+    show_default=True,
+    callback=known("minimizers"),
+    help="The search.",
+)
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of the search.")
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
@@ -23,20 +35,22 @@ from hullcal.cli.options import input_options, read_set
 @click.option("--force", is_flag=True, help="Overwrite a file that exists.")
 def command(
     *,
+    files: Files,
     measure: str,
     minimizer: str,
     seed: int | None,
     output: Path | None,
     force: bool,
-    **source: Any,
 ) -> None:
-    """Find the weights of the best calibrated combination; one a line, in the order of members."""
+    """Find the weights of the best calibrated combination.
+
+    They are printed one a line, in the order of the members.
+    """
     import hullcal
     from hullcal import io
 
-    if output is not None:
-        io.check_output(output, force=force)
-    classifiers, labels = read_set(**source)
+    check_outputs(force=force, output=output)
+    classifiers, labels = files.read()
     found = hullcal.minimize(classifiers, labels, measure=measure, minimizer=minimizer, rng=seed)
     lines = "\n".join(repr(float(weight)) for weight in found.weights)
     click.echo(f"{found}\nseed {found.seed}", err=True)

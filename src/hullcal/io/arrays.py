@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal.io.dataset import Parts, check_probs_shape
+from hullcal.io.dataset import Parts, check_not_swapped, check_probs_shape
 from hullcal.io.memory import check_fits
 from hullcal.io.source import Source
 
@@ -96,6 +96,7 @@ def parts_among(source: Source, contents: Contents, probs_key: str, labels_key: 
     stored = {key: contents[key] for key in dict.fromkeys(wanted)}
     check_fits(source, sum(each.needed for each in stored.values()))
     found = {key: each.read() for key, each in stored.items()}
+    check_not_swapped(source, found, probs_key, labels_key)
     check_probs_shape(source, found[probs_key])
     classes = _names(source, found, "classes", probs_key)
     members = _names(source, found, "members", probs_key)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from hullcal.io.source import Source
 
-__all__ = ["Dataset", "Parts", "check_labels_shape", "check_probs_shape"]
+__all__ = ["Dataset", "Parts", "check_labels_shape", "check_not_swapped", "check_probs_shape"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +55,22 @@ def check_probs_shape(source: Source, probs: NDArray[Any]) -> None:
         raise source.refuse("must hold numbers", f"an array of type {probs.dtype}", repair)
 
 
+def check_not_swapped(
+    source: Source, found: Mapping[str, NDArray[Any]], probs_key: str, labels_key: str
+) -> None:
+    """Refuse predictions and labels saved under each other's name, as their axes betray."""
+    if labels_key not in found or probs_key == labels_key:
+        return
+    probs, labels = found[probs_key], found[labels_key]
+    if probs.ndim < labels.ndim and (probs.ndim == 1 or labels.ndim == 3):
+        rule = f"must hold predictions as {probs_key!r} and labels as {labels_key!r}"
+        came = f"{probs_key!r} of shape {probs.shape} and {labels_key!r} of shape {labels.shape}"
+        repair = (
+            f"They look swapped: pass `probs_key={labels_key!r}` and `labels_key={probs_key!r}`."
+        )
+        raise source.refuse(rule, came, repair)
+
+
 def check_labels_shape(source: Source, labels: NDArray[Any], probs: NDArray[Any]) -> None:
     """Refuse labels of which there are as many as no axis of the predictions is long.
 
@@ -65,5 +81,5 @@ def check_labels_shape(source: Source, labels: NDArray[Any], probs: NDArray[Any]
         raise source.refuse(rule, f"labels of shape {labels.shape}", "Save one per instance.")
     if len(labels) not in probs.shape[:2] and labels.size not in probs.shape[:2]:
         rule = "must hold as many labels as there are instances"
-        came = f"{len(labels)} labels for predictions of shape {np.shape(probs)}"
+        came = f"labels of shape {labels.shape} for predictions of shape {probs.shape}"
         raise source.refuse(rule, came, "Pass labels and predictions of the same rows.")

@@ -16,11 +16,19 @@ from hullcal.io.source import Source
 
 __all__ = ["open_npy", "open_npz"]
 
+#: How a pickle begins; `ndarray.dump` writes one under any name.
+_PICKLE = b"\x80"
+#: What `scipy.sparse.save_npz` writes for every kind of matrix.
+_SPARSE = {"format", "shape", "data"}
+
 
 @contextmanager
 def open_npy(source: Source) -> Iterator[Contents]:
     """Map the one array of an `.npy` file, read-only; it costs no memory."""
     with open(source.path, "rb") as file:
+        if file.read(1) == _PICKLE:
+            raise python_objects(source)
+        file.seek(0)
         _, _, dtype = _header(file)
     if dtype.hasobject:
         raise python_objects(source)
@@ -36,6 +44,9 @@ def open_npz(source: Source) -> Iterator[Contents]:
         names = [entry.removesuffix(".npy") for entry in entries if entry.endswith(".npy")]
         if not names and any(entry.endswith(".pkl") for entry in entries):
             raise python_objects(source)
+        if set(names) >= _SPARSE:
+            repair = "Save `.toarray()` of it, or of each member."
+            raise source.refuse("must hold dense arrays", "a sparse matrix", repair)
         yield Contents(names, lambda name: _look(source, archive, f"{name}.npy"))
 
 

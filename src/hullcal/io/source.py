@@ -82,6 +82,8 @@ class Source:
         except InvalidInputError:
             raise
         except FileNotFoundError as error:
+            if self.path.exists():  # something inside it is missing, as in an empty Zarr folder
+                raise self._unreadable(error) from error
             raise self.refuse("must exist", "no file", "Check the spelling.") from error
         except PermissionError as error:
             came = "no permission to read"
@@ -90,11 +92,13 @@ class Source:
             repair = "Use `.npy`, which is mapped and not read."
             raise self.refuse("must fit into memory", "more than that", repair) from error
         except Exception as error:
-            reason = " ".join(str(error).split())[:200]
-            came = f"{type(error).__name__}: {reason or 'no further word'}"
-            repair = f"The file is damaged, cut short, or no `{self.suffix}` file. Write it again."
-            rule = f"must be a readable `{self.suffix}` file"
-            raise self.refuse(rule, came, repair) from error
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: Exception) -> InvalidInputError:
+        reason = " ".join(str(error).split())[:200]
+        came = f"{type(error).__name__}: {reason or 'no further word'}"
+        repair = f"The file is damaged, cut short, or no `{self.suffix}` file. Write it again."
+        return self.refuse(f"must be a readable `{self.suffix}` file", came, repair)
 
     def needs(self, module: str, extra: str) -> Any:
         """Import an optional package, or say how to get it."""

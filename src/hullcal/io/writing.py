@@ -39,7 +39,7 @@ def check_output(path: Any, *, force: bool = False) -> Path:
     if exists and not regular:
         raise source.refuse("must be a file", "a folder or device", "Name a file.")
     if exists and not force:
-        repair = "Choose another name, or replace it with `force=True` (`--force`)."
+        repair = "Choose another name, or replace it with `force=True`."
         raise source.refuse("must not exist yet", "a file there already,", repair)
     if not folder:
         raise source.refuse("must lie in an existing folder", "no folder", "Make the folder.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
@@ -28,6 +29,8 @@ def open_zarr(source: Source) -> Iterator[Contents]:
     storage = source.needs("zarr.storage", "zarr")
     if source.path.is_dir():
         store = storage.LocalStore(source.path, read_only=True)
+    elif not zipfile.is_zipfile(source.path):
+        raise ValueError("neither a folder nor a zip archive")
     else:
         store = storage.ZipStore(source.path, mode="r")
     with closing(store):
