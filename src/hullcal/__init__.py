@@ -38,6 +38,7 @@ _ROOMS = (
     "plots",
     "report",
     "simplex",
+    "simulation",
     "uncertainty",
 )
 
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from hullcal import plots as plots
     from hullcal import report as report
     from hullcal import simplex as simplex
+    from hullcal import simulation as simulation
     from hullcal import uncertainty as uncertainty
     from hullcal._validation import ApproximationWarning as ApproximationWarning
     from hullcal._validation import HullcalWarning as HullcalWarning

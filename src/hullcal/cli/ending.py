@@ -9,7 +9,9 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
@@ -27,6 +29,10 @@ class _Stopped(BaseException):
 #: Signals that came. An exception raised while a library calls back into Python may be swallowed, as
 #: happens during compilation; work that goes on then asks here.
 _received: list[type[BaseException]] = []
+#: The journal of a command that can be continued, once it has one.
+_journals: list[Path] = []
+#: What systems say of a disk, a quota or a limit that is full.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def check_signals() -> None:
@@ -35,11 +41,17 @@ def check_signals() -> None:
         raise _received[0]
 
 
+def resumable(journal: Path) -> None:
+    """Name the file that, if it is there in the end, makes the command one to be continued."""
+    _journals.append(journal)
+
+
 @contextmanager
 def ending() -> Iterator[None]:
     """Turn whatever happens into an exit code and one message."""
     before = signal.signal(signal.SIGTERM, _stop), signal.signal(signal.SIGINT, _interrupt)
     _received.clear()
+    _journals.clear()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning  # type: ignore[assignment]
@@ -63,8 +75,15 @@ def ending() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(DONE)
     except OSError as error:
-        _say(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
-        sys.exit(STOPPED if error.errno in (errno.ENOSPC, errno.EDQUOT) else BAD_INPUT)
+        where = f": {error.filename}" if error.filename else ""
+        full = error.errno in _FULL
+        _say(f"{error.strerror or error}{where}" + (f"; {_left_behind()}" if full else ""))
+        sys.exit(STOPPED if full else BAD_INPUT)
+    except BrokenExecutor as error:
+        if _received:
+            _end_by_signal(_received[0])
+        _say(f"{error}; {_left_behind()}")
+        sys.exit(STOPPED)
     except MemoryError:
         _say("not enough memory for this input; test fewer rows or members")
         sys.exit(BAD_INPUT)
@@ -77,6 +96,7 @@ def ending() -> Iterator[None]:
         _say(
             f"internal error, {type(error).__name__}: {error}. This should not happen; please "
             "report it with the output under HULLCAL_DEBUG=1."
+            + (f" Meanwhile, {_left_behind()}." if _has_journal() else "")
         )
         sys.exit(INTERNAL)
     finally:
@@ -86,8 +106,18 @@ def ending() -> Iterator[None]:
 
 def _end_by_signal(kind: type[BaseException]) -> NoReturn:
     interrupted = kind is KeyboardInterrupt
-    _say(f"{'interrupted' if interrupted else 'stopped by a signal'}; nothing was written")
+    _say(f"{'interrupted' if interrupted else 'stopped by a signal'}; {_left_behind()}")
     sys.exit(INTERRUPTED if interrupted else STOPPED)
+
+
+def _has_journal() -> bool:
+    return any(journal.exists() for journal in _journals)
+
+
+def _left_behind() -> str:
+    if not _has_journal():
+        return "nothing was written"
+    return f"finished blocks are in {_journals[0].parent}; continue with --resume"
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

@@ -16,6 +16,7 @@ _COMMANDS = {
     "report": "report",
     "sizes": "sizes",
     "weights": "weights",
+    "simulate": "simulate",
     "measures": "measures",
     "demo": "demo",
 }

@@ -2,56 +2,114 @@
 
 from __future__ import annotations
 
+import importlib.util
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hullcal._validation import InvalidInputError
 from hullcal.engines.local import Objective
 from hullcal.minimizers._base import Minima, Minimizer
 from hullcal.simplex import normalise, uniform
 
+Floats = NDArray[np.float64]
+Found = tuple[Floats, int, bool]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Cobyla(Minimizer):
-    """scipy's COBYLA with the simplex as constraints, one start, scipy's own settings.
+    """COBYLA with the simplex as constraints, one start, scipy's own settings.
 
     COBYLA may step a little outside the simplex; g is evaluated at the point scaled back onto it.
-    The value of the point returned is one evaluation more than the budget.
+    The value of the point returned is one evaluation more than the budget. `library` is "scipy", or
+    "nlopt" for the C translation of Powell's program: another path of the same method, and a hundred
+    times faster than scipy's, which is written in Python.
     """
 
     name: ClassVar[str] = "cobyla"
     default_budget: ClassVar[int] = 1_000
+    library: Literal["scipy", "nlopt"] = "scipy"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.library not in _LIBRARIES:
+            raise InvalidInputError(f'`library` must be "scipy" or "nlopt"; got {self.library!r}.')
+        if importlib.util.find_spec(self.library) is None:
+            raise InvalidInputError(
+                f'`library` "{self.library}" is not installed; `pip install {self.library}`.'
+            )
 
     def search(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
-        from scipy.optimize import LinearConstraint, minimize
-
         assert self.max_evaluations is not None
         n_members = objective.n_members
         minima = Minima.empty(objective.n_cases, n_members)
-        simplex = (
-            LinearConstraint(np.ones((1, n_members)), 1.0, 1.0),
-            LinearConstraint(np.eye(n_members), 0.0, np.inf),
-        )
         for case in range(objective.n_cases):
             cases = np.array([case])
 
-            def g(point: NDArray[np.float64], cases: NDArray[np.int64] = cases) -> float:
+            def g(point: Floats, cases: NDArray[np.int64] = cases) -> float:
                 # COBYLA models g by planes, and a plane cannot pass through infinity.
                 value = objective.values(normalise(point)[np.newaxis], cases)[0]
                 return float(min(value, 1e100))
 
-            found = minimize(
-                g,
-                uniform(n_members),
-                method="COBYLA",
-                constraints=simplex,
-                # COBYLA needs one evaluation more than a simplex has corners to begin at all.
-                options={"maxiter": max(self.max_evaluations, n_members + 2)},
-            )
-            minima.weights[case] = normalise(found.x)
+            # COBYLA needs one evaluation more than a simplex has corners to begin at all.
+            budget = max(self.max_evaluations, n_members + 2)
+            point, n_evaluations, ended = _LIBRARIES[self.library](g, n_members, budget)
+            minima.weights[case] = normalise(point)
             minima.values[case] = objective.values(minima.weights[case : case + 1], cases)[0]
-            minima.n_evaluations[case] = found.nfev + 1
-            minima.converged[case] = bool(found.success)
+            minima.n_evaluations[case] = n_evaluations + 1
+            minima.converged[case] = ended
         return minima
+
+
+def _scipy(g: Callable[[Floats], float], n_members: int, budget: int) -> Found:
+    from scipy.optimize import LinearConstraint, minimize
+
+    found = minimize(
+        g,
+        uniform(n_members),
+        method="COBYLA",
+        constraints=(
+            LinearConstraint(np.ones((1, n_members)), 1.0, 1.0),
+            LinearConstraint(np.eye(n_members), 0.0, np.inf),
+        ),
+        options={"maxiter": budget},
+    )
+    return found.x, int(found.nfev), bool(found.success)
+
+
+#: scipy's settings: the first and the last size of the region in which planes are trusted.
+_FIRST_RADIUS, _LAST_RADIUS = 1.0, 1e-4
+
+
+def _nlopt(g: Callable[[Floats], float], n_members: int, budget: int) -> Found:
+    import nlopt
+
+    evaluations = 0
+
+    def counted(point: Floats, gradient: Floats) -> float:
+        nonlocal evaluations
+        evaluations += 1
+        return g(point)
+
+    def bounds(result: Floats, point: Floats, gradient: Floats) -> None:
+        # Bounds of its own nlopt would keep strictly, and so walk another path.
+        result[:n_members] = -point
+        result[n_members:] = point.sum() - 1.0, 1.0 - point.sum()
+
+    search = nlopt.opt(nlopt.LN_COBYLA, n_members)
+    search.set_min_objective(counted)
+    search.add_inequality_mconstraint(bounds, np.zeros(n_members + 2))
+    search.set_initial_step(_FIRST_RADIUS)
+    search.set_xtol_abs(_LAST_RADIUS)
+    search.set_maxeval(budget)
+    point = search.optimize(uniform(n_members))
+    return point, evaluations, search.last_optimize_result() != nlopt.MAXEVAL_REACHED
+
+
+_LIBRARIES: dict[str, Callable[[Callable[[Floats], float], int, int], Found]] = {
+    "scipy": _scipy,
+    "nlopt": _nlopt,
+}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from hullcal._compiled.jit import F1, F3, INT, L1, U1, compiled, driver
 from hullcal._compiled.mixing import cumulate, draw_rows, invert, mix
-from hullcal._compiled.streams import LABELS, uniform, uniform_weights
+from hullcal._compiled.streams import LABELS, ROWS, uniform, uniform_weights
+from hullcal._validation import InvalidInputError
 from hullcal.engines.local import Problem
 from hullcal.minimizers import Minimizer
 from hullcal.nulls._base import CALIBRATED, Floats, Null, Outcome, Replicates, Resampling
@@ -23,10 +24,17 @@ class Paper(Null):
     labels from that combination (line 4), and evaluates g there without a search (line 5). Since
     line 7 minimises and line 5 does not, the test is very conservative, the more so the better the
     search; nothing is proven about its level.
+
+    With ``rows="permuted"`` line 2 only permutes the rows, as the authors' scripts do.
     """
 
     name: ClassVar[str] = "paper"
     hypothesis: ClassVar[str] = CALIBRATED
+    rows: Literal["resampled", "permuted"] = "resampled"
+
+    def __post_init__(self) -> None:
+        if self.rows not in ("resampled", "permuted"):
+            raise InvalidInputError(f'`rows` must be "resampled" or "permuted"; got {self.rows!r}.')
 
     def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:
         objective = problem.objective
@@ -43,11 +51,12 @@ class Paper(Null):
                 *objective.sizes,
                 resampling.key,
                 first,
+                int(self.rows == "permuted"),
                 out,
             )
             return out
 
-        distribution = replicates.run(block, objective, objective.n_members)
+        distribution = replicates.run(block, objective, n_evaluations=objective.n_members)
         observed = replicates.minimize(objective)
         return Outcome(
             statistic=float(observed.values[0]),
@@ -64,9 +73,19 @@ def _levels(key, replicate, rows, copy, out):  # type: ignore[no-untyped-def]
         out[n] = uniform(key, LABELS, replicate, rows[n], copy[n])
 
 
-@driver(F3, L1, F1, F1, INT, INT, U1, INT, F1)
+@compiled
+def _permute(key, replicate, rows):  # type: ignore[no-untyped-def]
+    """Fisher and Yates's shuffle of all rows."""
+    for n in range(rows.shape[0]):
+        rows[n] = n
+    for n in range(rows.shape[0] - 1, 0, -1):
+        other = int(uniform(key, ROWS, replicate, n, 1) * (n + 1))
+        rows[n], rows[other] = rows[other], rows[n]
+
+
+@driver(F3, L1, F1, F1, INT, INT, U1, INT, INT, F1)
 def _lines_1_to_5(  # type: ignore[no-untyped-def]
-    value, members, copies, parameters, offset, state_size, scratch_size, key, first, out
+    value, members, copies, parameters, offset, state_size, scratch_size, key, first, permuted, out
 ):
     n_members, n_classes, n_samples = members.shape
     mixed = np.empty((n_classes, n_samples))
@@ -87,6 +106,8 @@ def _lines_1_to_5(  # type: ignore[no-untyped-def]
         d = first + replicate
         # Line 2. A row drawn twice is two rows: the label of its c-th copy has its own number.
         draw_rows(key, d, rows)
+        if permuted != 0:
+            _permute(key, d, rows)
         seen[:] = 0
         for n in range(n_samples):
             copy[n] = seen[rows[n]]

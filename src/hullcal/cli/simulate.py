@@ -1,0 +1,219 @@
+"""`hullcal simulate`: how often tests err on data of which the truth is known."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hullcal._validation import InvalidInputError
+from hullcal.cli import tables
+from hullcal.cli.ending import resumable
+from hullcal.cli.wording import as_options
+from hullcal.cli.working import working
+
+_PATH = click.Path(path_type=Path)
+#: What the axes and sizes of a grid are called here, where not by their own name.
+_CALLED = {
+    "n_samples": "--samples",
+    "n_members": "--members",
+    "n_classes": "--classes",
+    "n_datasets": "--datasets",
+    "scenario": "--scenario",
+    "spread": "--spread",
+    "strength": "--strength",
+    "protocol": "--protocol",
+    "seed": "--seed",
+    "backend": "--backend",
+    "folder": "--output",
+    "resume": "--resume",
+    "path": "--grid",
+}
+
+
+def _axis(*names: str, kind: Any = str, help: str) -> Callable[[Any], Any]:
+    return click.option(*names, multiple=True, type=kind, help=f"{help}")
+
+
+@click.command("simulate", short_help="How often do tests err, where the truth is known?")
+@_axis("--scenario", help="S1, S1_vertex, S2, S3 or calibrated. [default: S1, S2, S3]")
+@_axis("-m", "--measure", help="As ece_conf, or ece_conf:5 for five bins. [default: the paper's]")
+@_axis("--null", help="How reference distributions are made. [default: paper]")
+@_axis("--minimizer", help="As pairwise, or pairwise:200 evaluations. [default: pairwise]")
+@_axis("-N", "--samples", "n_samples", kind=int, help="Rows of a data set. [default: 100]")
+@_axis("-M", "--members", "n_members", kind=int, help="Members of the set. [default: 10]")
+@_axis("-K", "--classes", "n_classes", kind=int, help="Classes. [default: 10]")
+@_axis("--spread", kind=float, help="How far members differ. [default: 0.01]")
+@_axis("--strength", kind=float, help="How far S2 and S3 go, up to 1. [default: 1]")
+@_axis("--protocol", help="paper, authors, or one with switches. [default: paper]")
+@_axis("--alpha", kind=float, help="Level. [default: the paper's twelve]")
+@click.option("-R", "--datasets", "n_datasets", type=int, help="Data sets a cell. [default: 1000]")
+@click.option("-D", "--resamples", "n_resamples", type=int, help="For each test. [default: 100]")
+@click.option("--seed", type=click.IntRange(min=0), help="[default: 0]")
+@click.option("--grid", type=_PATH, help="These options in a .json or .toml file; others go first.")
+@click.option("--jobs", type=int, help="Processes; -1 for all cores. Results do not change.")
+@click.option("--backend", help="loky, dask, ray or another of joblib's. [default: loky]")
+@click.option("--output", type=_PATH, help="Folder for all results, and for what is finished.")
+@click.option("--resume", is_flag=True, help="Continue what is in the folder.")
+@click.option("--force", is_flag=True, help="Start over what is in the folder.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "csv"]),
+    default="table",
+    show_default=True,
+    help="What is printed.",
+)
+@click.option("--quiet", is_flag=True, help="No progress bar and no notices.")
+def command(
+    *,
+    grid: Path | None,
+    jobs: int | None,
+    backend: str | None,
+    output: Path | None,
+    resume: bool,
+    force: bool,
+    form: str,
+    quiet: bool,
+    **axes: Any,
+) -> None:
+    """Test simulated data sets, and count the errors.
+
+    Options of the grid may be repeated: every combination of data is tested in every combination of
+    ways. With `--output`, finished work survives whatever happens, and `--resume` continues it.
+
+    \b
+    hullcal simulate --scenario S1 --scenario S3 --measure ece_conf --null recentered --jobs -1
+    hullcal simulate -N 100 -N 500 --spread 0.01 --spread 0.1 --output study --jobs 8
+    hullcal simulate --grid study.toml --output study --resume
+    """  # noqa: D301
+    given = {name: value for name, value in axes.items() if value not in (None, ())}
+    with as_options(quiet=quiet, **_CALLED):
+        if output is None and (resume or force):
+            raise InvalidInputError(
+                "`--output` must name the folder that `--resume` or `--force` is about; got none."
+            )
+        if resume and force:
+            raise InvalidInputError(
+                "`--resume` continues and `--force` starts over; got both. Choose one."
+            )
+        from hullcal.simulation import Grid, run
+        from hullcal.simulation.journal import JOURNAL
+
+        planned = Grid(**(_from_file(grid) | given))
+        if output is not None:
+            resumable(output / JOURNAL)
+        with working(quiet=quiet) as report, _cluster(backend, jobs):
+            study = run(
+                planned,
+                folder=output,
+                resume=resume,
+                force=force,
+                n_jobs=jobs,
+                backend=backend,
+                progress=lambda done, total: report("tests", done, total),
+            )
+    click.echo(_shown(study, form).rstrip("\n"))
+    if output is not None and not quiet:
+        click.echo(f"results: {output}", err=True)
+
+
+def _from_file(path: Path | None) -> dict[str, Any]:
+    """The grid of a file."""
+    if path is None:
+        return {}
+    from dataclasses import fields
+
+    from hullcal.simulation import Grid
+
+    try:
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".toml":
+            import tomllib
+
+            content: Any = tomllib.loads(text)
+        else:
+            content = json.loads(text)
+    except OSError as error:
+        raise InvalidInputError(
+            f"`path` must be a file that can be read; got {str(path)!r} ({error.strerror})."
+        ) from error
+    except ValueError as error:
+        raise InvalidInputError(
+            f"`path` must hold JSON or TOML by its ending; got {str(path)!r} ({error})."
+        ) from error
+    names = [field.name for field in fields(Grid)]
+    odd = sorted(set(content) - set(names)) if isinstance(content, dict) else [type(content)]
+    if odd:
+        raise InvalidInputError(
+            f"`path` must hold a table with the entries {', '.join(names)}; got {odd[0]!r} in "
+            f"{str(path)!r}."
+        )
+    return dict(content)
+
+
+@contextmanager
+def _cluster(backend: str | None, jobs: int | None) -> Iterator[None]:
+    """A client of dask, for the scheduler of its own settings or else for workers made here."""
+    if backend != "dask":
+        yield
+        return
+    try:
+        dask, distributed = map(importlib.import_module, ("dask", "distributed"))
+    except ModuleNotFoundError as error:
+        raise InvalidInputError(
+            f"`backend` dask must be installed; got {error}. pip install 'hullcal[dask]'"
+        ) from error
+    from hullcal._validation import check_jobs
+
+    if dask.config.get("scheduler-address", None):
+        client = distributed.Client()
+    else:
+        # A worker runs Python as well as compiled loops, so threads would wait for each other.
+        workers = check_jobs(1 if jobs is None else jobs)
+        client = distributed.Client(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+    with client:
+        yield
+
+
+def _shown(study: Any, form: str) -> str:
+    from hullcal.simulation import files
+
+    rows = study.rates()
+    if form == "csv":
+        return files.rates_csv(rows)
+    if form == "json":
+        content = {"configuration": files.configuration(study.grid), "rates": rows}
+        return json.dumps(content, indent=2)
+    return _table(study.grid, rows)
+
+
+def _table(grid: Any, rows: list[dict[str, Any]]) -> str:
+    """What differs between the rows in columns, what does not above them."""
+    axes = list(rows[0])[: list(rows[0]).index("alpha")]
+    found = {name: {row[name] for row in rows} - {None} for name in axes}
+    differing = [name for name in axes if len(found[name]) > 1]
+    same = [f"{name} {value}" for name in axes if name not in differing for value in found[name]]
+    lines = [
+        [
+            *("" if row[name] is None else str(row[name]) for name in differing),
+            *(f"{row['alpha']:g}", f"{row['rejection_rate']:.3f}", row["kind"]),
+            *(f"{row['error']:.3f}", f"{row['error_lower']:.3f} to {row['error_upper']:.3f}"),
+        ]
+        for row in rows
+    ]
+    header = [*differing, "alpha", "rejected", "kind", "error", "95 % interval"]
+    return "\n".join(
+        [
+            ", ".join(same),
+            f"{grid.n_datasets} data sets a cell, {grid.n_resamples} resamples a test, "
+            f"seed {grid.seed}",
+            "",
+            tables.columns(header, lines),
+        ]
+    )

@@ -1,0 +1,187 @@
+"""What is finished survives: an append-only journal of a study, one line for each block of data sets."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from hullcal._validation import InvalidInputError
+from hullcal.io import write_atomic
+from hullcal.simulation.lock import locked
+
+__all__ = ["JOURNAL", "Journal"]
+
+JOURNAL = "journal.jsonl"
+FORMAT = 1
+
+#: A block: the key of its cell, its first data set, and the first one after it.
+Key = tuple[str, int, int]
+
+
+class Journal:
+    """Finished blocks of one configuration, in a folder that belongs to one process at a time.
+
+    The first line holds the format, the configuration and its hash; every further line a block, under
+    a checksum. A line is on the disk before the next is begun, so only the last can be torn.
+
+    Attributes
+    ----------
+    blocks : dict
+        What was found on opening and what was added since, by block.
+    """
+
+    def __init__(self, path: Path, blocks: dict[Key, Any], stack: contextlib.ExitStack) -> None:
+        self.path = path
+        self.blocks = blocks
+        self._stack = stack
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND)
+        stack.callback(os.close, self._file)
+
+    @classmethod
+    def open(cls, folder: Path, configuration: Mapping[str, Any], *, resume: bool) -> Self:
+        """Open the folder's journal, or begin one.
+
+        Parameters
+        ----------
+        folder : Path
+            Exists.
+        configuration : mapping
+            All that determines the numbers.
+        resume : bool
+            Whether a journal that is there is continued; otherwise it is replaced.
+
+        Raises
+        ------
+        InvalidInputError
+            If another process has the folder, or the journal is damaged or of another configuration.
+        """
+        path = folder / JOURNAL
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(locked(folder))
+            header = _header(configuration)
+            if resume and path.exists():
+                blocks, length = _read(path, header)
+                # What follows a torn line would be lost with it.
+                os.truncate(path, length)
+            else:
+                blocks = {}
+                write_atomic(path, _line(header), force=True)
+            return cls(path, blocks, stack.pop_all())
+
+    def append(self, key: Key, columns: Mapping[str, Any]) -> None:
+        """Add a finished block; it is on the disk when this returns."""
+        line = _line({"block": list(key), "columns": columns}).encode()
+        before = os.fstat(self._file).st_size
+        try:
+            written = 0
+            while written < len(line):
+                written += os.write(self._file, line[written:])
+            os.fsync(self._file)
+        except OSError:
+            # A full disk leaves half a line; the journal without it is whole.
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file, before)
+            raise
+        self.blocks[key] = columns
+
+    def close(self) -> None:
+        """Leave the folder to others."""
+        self._stack.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _header(configuration: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        text = json.dumps(configuration, sort_keys=True)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"`folder` needs a grid that can be written down; got {error}. Leave `folder` out, or "
+            "name measures and searches by strings."
+        ) from error
+    return {
+        "format": FORMAT,
+        "hash": hashlib.sha256(text.encode()).hexdigest(),
+        "configuration": json.loads(text),
+    }
+
+
+def _line(content: Mapping[str, Any]) -> str:
+    text = json.dumps(content, sort_keys=True)
+    checksum = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return json.dumps({"sha256": checksum, **content}, sort_keys=True) + "\n"
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    """The content of a line; None if it is not, byte for byte, what was written."""
+    try:
+        content = json.loads(line)
+        del content["sha256"]
+        # Numbers are written so that they read back as the same ones, and so is the line.
+        return content if _line(content).encode() == line else None
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _read(path: Path, header: Mapping[str, Any]) -> tuple[dict[Key, Any], int]:
+    """Blocks of a journal, and the length of its sound part."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    first = _parsed(lines[0]) if lines else None
+    if first is None:
+        raise _damaged(path, 1)
+    _check_same(first, header, path)
+    blocks: dict[Key, Any] = {}
+    length = len(lines[0])
+    for number, line in enumerate(lines[1:], start=2):
+        content = _parsed(line)
+        if content is None and number == len(lines):
+            break
+        try:
+            assert content is not None
+            cell, begin, end = content["block"]
+            blocks[cell, begin, end] = content["columns"]
+        except (AssertionError, KeyError, TypeError, ValueError) as error:
+            raise _damaged(path, number) from error
+        length += len(line)
+    return blocks, length
+
+
+def _check_same(found: Mapping[str, Any], wanted: Mapping[str, Any], path: Path) -> None:
+    if found.get("format") != wanted["format"]:
+        raise InvalidInputError(
+            f"`resume` needs a journal of format {wanted['format']}; got format "
+            f"{found.get('format')!r} in {path}. Use the version of hullcal that wrote it, or another "
+            "folder."
+        )
+    if found.get("hash") == wanted["hash"]:
+        return
+    old, new = found["configuration"], wanted["configuration"]
+    differences = [
+        f"{name}: {json.dumps(old.get(name))} there, {json.dumps(new.get(name))} now"
+        for name in sorted({*old, *new})
+        if old.get(name) != new.get(name)
+    ]
+    raise InvalidInputError(
+        f"`resume` needs the same configuration; got {path} of configuration {found['hash'][:12]}, "
+        f"and this is {wanted['hash'][:12]} ({'; '.join(differences)}). Repeat the options of the "
+        "first run, choose another folder, or start over with `force=True`."
+    )
+
+
+def _damaged(path: Path, number: int) -> InvalidInputError:
+    return InvalidInputError(
+        f"`resume` needs a sound journal; got line {number} of {path} damaged, which no interrupted "
+        "run does. Delete that line to compute its block again, or start over with `force=True`."
+        if number > 1
+        else f"`resume` needs a journal of hullcal; got {path} without its first line. Start over with "
+        "`force=True`, or choose another folder."
+    )

@@ -1,0 +1,135 @@
+"""The paper's study as written and as run: every known difference between the two is one switch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hullcal import pvalues
+from hullcal._validation import InvalidInputError
+from hullcal.measures import Measure
+from hullcal.nulls import Null
+from hullcal.nulls.paper import Paper
+from hullcal.results import CalibrationTestResult
+from hullcal.simulation.scripts import as_in_the_scripts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol:
+    """Which departures of the authors' scripts from the paper's text are followed.
+
+    ``Protocol()`` is the text. A protocol has a name that says all: "paper", "authors" (every
+    switch on), "paper+two_sided" (one alone), "authors-two_sided" (all but one).
+
+    Attributes
+    ----------
+    sparse_weights : bool
+        S1 draws its weights from Dirichlet(1/M, ...) instead of uniformly.
+    corner_outside : bool
+        Where p_e is outside the hull, or the whole ray inside, the boundary index is wrong: it names
+        the corner, or p_e. The boundary is also rounded down to the line search's 99 steps.
+    carried_mixing : bool
+        The mixing variable is overwritten by the truth of the first instance; every further instance
+        mixes class by class with the truth of the one before, and a result that is no distribution
+        has the most probable class as its label.
+    permuted_rows : bool
+        Line 2 of Algorithm 1 permutes the rows instead of drawing them with replacement.
+    two_sided : bool
+        The decision compares the statistic's absolute value.
+    first_class_bins : bool
+        Hosmer–Lemeshow bins every class by the probability of the first, and sums counts.
+    gaussian_kernel : bool
+        SKCE with exp(-TV²/2) in place of exp(-TV).
+    right_closed_bins : bool
+        Confidence bins are closed on the right.
+    interpolated_quantile : bool
+        The critical value interpolates between null values, and equality does not reject.
+    """
+
+    sparse_weights: bool = False
+    corner_outside: bool = False
+    carried_mixing: bool = False
+    permuted_rows: bool = False
+    two_sided: bool = False
+    first_class_bins: bool = False
+    gaussian_kernel: bool = False
+    right_closed_bins: bool = False
+    interpolated_quantile: bool = False
+
+    @property
+    def name(self) -> str:
+        """The shortest name that `resolve` understands."""
+        on = [switch for switch in SWITCHES if getattr(self, switch)]
+        off = [switch for switch in SWITCHES if switch not in on]
+        if len(on) <= len(off):
+            return "+".join(["paper", *on])
+        return "-".join(["authors", *off])
+
+    def measure(self, measure: Measure) -> Measure:
+        """The measure as this protocol computes it."""
+        return as_in_the_scripts(
+            measure,
+            first_class_bins=self.first_class_bins,
+            gaussian_kernel=self.gaussian_kernel,
+            right_closed_bins=self.right_closed_bins,
+        )
+
+    def null(self, null: Null) -> Null:
+        """The null as this protocol draws it."""
+        if self.permuted_rows and isinstance(null, Paper):
+            return replace(null, rows="permuted")
+        return null
+
+    def smallest_level(self, result: CalibrationTestResult) -> float:
+        """The smallest level at which this protocol rejects: its p-value, in other words."""
+        statistic, null = result.statistic, result.null_distribution
+        if self.two_sided:
+            statistic = abs(statistic)
+        if self.interpolated_quantile:
+            return _above_quantile(statistic, null)
+        return pvalues.monte_carlo(statistic, null)
+
+
+#: The differences, in the order in which the definitions list them.
+SWITCHES = tuple(field.name for field in fields(Protocol))
+PAPER = Protocol()
+AUTHORS = Protocol(**dict.fromkeys(SWITCHES, True))
+
+
+def resolve(protocol: str | Protocol) -> Protocol:
+    """The protocol of a name; a protocol as it is.
+
+    >>> resolve("paper+two_sided").two_sided, resolve("authors-two_sided").two_sided
+    (True, False)
+    """
+    if isinstance(protocol, Protocol):
+        return protocol
+    for base, sign in ((PAPER, "+"), (AUTHORS, "-")):
+        name, *switches = str(protocol).split(sign)
+        if name == base.name and set(switches) <= set(SWITCHES):
+            return replace(base, **dict.fromkeys(switches, sign == "+"))
+    raise InvalidInputError(
+        "`protocol` must be paper, authors, paper+SWITCH or authors-SWITCH, with switches among "
+        f"{', '.join(SWITCHES)}; got {protocol!r}."
+    )
+
+
+def _above_quantile(statistic: float, null: NDArray[np.float64]) -> float:
+    """The level above which the statistic exceeds the interpolated (1 - level)-quantile.
+
+    That quantile falls linearly between sorted null values as the level rises, so the statistic's own
+    place between them gives the level; a level must be larger than it to reject.
+    """
+    ordered = np.sort(null)
+    last = len(ordered) - 1
+    if not statistic > ordered[0]:
+        return 1.0
+    if statistic > ordered[-1]:
+        return 0.0
+    # The first null value that is not below the statistic, and the gap it closes.
+    place = int(np.searchsorted(ordered, statistic, side="left"))
+    low, high = ordered[place - 1], ordered[place]
+    share = (statistic - low) / (high - low) if np.isfinite(high) else 0.0
+    return float(np.nextafter(1.0 - (place - 1 + share) / last, 2.0))

@@ -1,0 +1,125 @@
+"""The journal of a study: what it keeps, and what it refuses."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from hullcal import InvalidInputError
+from hullcal.simulation.journal import Journal
+
+SAME = {"seed": 0, "measure": ["ece_conf"]}
+FIRST, SECOND, THIRD = ("ab", 0, 2), ("ab", 2, 4), ("cd", 0, 2)
+COLUMNS = {"pvalue": [[0.1, 1 / 3]], "statistic": [["inf", -5e-324]]}
+
+
+@pytest.fixture
+def path(tmp_path):
+    with Journal.open(tmp_path, SAME, resume=False) as journal:
+        for key in (FIRST, SECOND, THIRD):
+            journal.append(key, COLUMNS)
+    return tmp_path / "journal.jsonl"
+
+
+def reopened(path, configuration=SAME):
+    with Journal.open(path.parent, configuration, resume=True) as journal:
+        return journal.blocks
+
+
+def test_what_was_appended_is_there_to_the_last_bit(path):
+    assert reopened(path) == dict.fromkeys((FIRST, SECOND, THIRD), COLUMNS)
+
+
+def test_every_line_is_json_and_the_first_says_what_the_study_is(path):
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert len(lines) == 4
+    assert lines[0]["configuration"] == SAME
+    assert lines[0]["format"] == 1
+    assert len(lines[0]["hash"]) == 64
+
+
+def test_a_torn_last_line_is_forgotten_wherever_it_was_torn(path):
+    whole = path.read_bytes()
+    last = whole.rindex(b"\n", 0, -1) + 1
+    for end in range(last, len(whole)):
+        path.write_bytes(whole[:end])
+        assert list(reopened(path)) == [FIRST, SECOND]
+        assert path.read_bytes() == whole[:last]
+
+
+def test_what_follows_a_torn_line_is_not_lost_with_it(path):
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-10])
+    with Journal.open(path.parent, SAME, resume=True) as journal:
+        journal.append(THIRD, COLUMNS)
+    assert path.read_bytes() == whole
+
+
+def test_a_last_line_of_zeros_as_after_a_power_cut_is_forgotten(path):
+    path.write_bytes(path.read_bytes() + bytes(50))
+    assert len(reopened(path)) == 3
+
+
+def test_a_damaged_line_in_the_middle_is_an_error_that_says_which(path):
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[2] = lines[2].replace(b"0.1", b"0.2")
+    path.write_bytes(b"".join(lines))
+    with pytest.raises(InvalidInputError, match=r"line 3 of .*journal.jsonl damaged"):
+        reopened(path)
+
+
+def test_every_changed_byte_of_a_line_is_noticed(path):
+    whole = path.read_bytes()
+    begin = whole.index(b"\n") + 1
+    end = whole.index(b"\n", begin)
+    for place in range(begin, end):
+        # Another digit, another letter: what is still JSON is the harder case.
+        changed = bytes([whole[place] ^ 1])
+        path.write_bytes(whole[:place] + changed + whole[place + 1 :])
+        with pytest.raises(InvalidInputError, match="damaged"):
+            reopened(path)
+
+
+def test_a_file_that_is_no_journal_is_refused(path):
+    for content in (b"", b"hello\n", b"{}\n", b'{"format": 1}\n'):
+        path.write_bytes(content)
+        with pytest.raises(InvalidInputError, match="without its first line"):
+            reopened(path)
+
+
+def test_another_configuration_is_refused_and_both_are_named(path):
+    with pytest.raises(InvalidInputError, match="seed: 0 there, 1 now"):
+        reopened(path, SAME | {"seed": 1})
+    with pytest.raises(InvalidInputError, match='numpy: null there, "9" now'):
+        reopened(path, SAME | {"numpy": "9"})
+    assert len(reopened(path)) == 3
+
+
+def test_a_grid_that_cannot_be_written_down_has_no_journal(tmp_path):
+    with pytest.raises(InvalidInputError, match="`folder` needs a grid that can be written down"):
+        Journal.open(tmp_path, {"measure": object()}, resume=False)
+
+
+def test_a_folder_belongs_to_one_process_and_the_other_is_named(tmp_path):
+    with (
+        Journal.open(tmp_path, SAME, resume=False),
+        pytest.raises(InvalidInputError, match=f"process {os.getpid()} works on"),
+    ):
+        Journal.open(tmp_path, SAME, resume=True)
+    Journal.open(tmp_path, SAME, resume=True).close()
+
+
+def test_the_lock_of_a_killed_process_is_free(tmp_path):
+    code = (
+        "import sys, time; from pathlib import Path; from hullcal.simulation.lock import locked\n"
+        "with locked(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(InvalidInputError, match=f"process {holder.pid} works on"):
+            Journal.open(tmp_path, SAME, resume=True)
+        holder.kill()
+    Journal.open(tmp_path, SAME, resume=True).close()
