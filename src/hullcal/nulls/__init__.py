@@ -21,7 +21,7 @@ def available() -> tuple[str, ...]:
     """Names of the nulls that `null=` accepts.
 
     >>> available()
-    ('maximized', 'paper', 'recentered', 'refit')
+    ('maximized', 'paper', 'recentered', 'refit', 'stacked')
     """
     return tuple(sorted(_registry()))
 

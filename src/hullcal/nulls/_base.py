@@ -104,16 +104,26 @@ class Replicates:
             draw_labels(cumulative, self._resampling.key, first, labels)
             return self.minimize(objective.with_labels(labels)).values
 
-        return self.run(block, objective, self._minimizer.max_evaluations or 1)
+        return self.run(block, objective)
 
     def run(
-        self, block: Callable[[int, int], Floats], objective: Objective, n_evaluations: int
+        self,
+        block: Callable[[int, int], Floats],
+        objective: Objective,
+        *,
+        n_evaluations: int | None = None,
+        n_resamples: int | None = None,
+        progress: Progress | None = None,
     ) -> Floats:
-        """All replicates, block by block; a replicate takes about `n_evaluations` of g."""
+        """Replicates, block by block: all of them, each a search, unless said otherwise."""
+        own = self._resampling
+        if n_resamples is None:
+            n_resamples, progress = own.n_resamples, own.progress
+        each = n_evaluations or self._minimizer.max_evaluations or 1
         return run_replicates(
             block,
-            self._resampling.n_resamples,
-            objective.n_samples * objective.n_classes * n_evaluations,
-            n_jobs=objective.threads(self._resampling.n_jobs),
-            progress=self._resampling.progress,
+            n_resamples,
+            objective.n_samples * objective.n_classes * each,
+            n_jobs=objective.threads(own.n_jobs),
+            progress=progress,
         )

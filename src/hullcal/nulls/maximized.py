@@ -10,13 +10,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._compiled.jit import F1, F2, INT, U1, driver
-from hullcal._compiled.mixing import cumulate, draw_labels
 from hullcal._validation import InvalidInputError
 from hullcal.engines.local import Objective, Problem
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
 from hullcal.nulls._base import CALIBRATED, Floats, Null, Outcome, Resampling
+from hullcal.nulls._single import of_combination
 from hullcal.pvalues import exceeds
 
 
@@ -94,36 +93,8 @@ class _Rank(Measure):
 
     def at(self, mixed: Floats) -> tuple[float, Floats]:
         """g of the data, and of labels drawn from the mixed predictions."""
-        objective = self.objective
-        measure = objective.measure
-        statistic = measure.evaluate(mixed, objective.labels[0], objective.parameters)
-        null = np.empty(self.resampling.n_resamples)
-        _label_null(
-            measure.value,
-            mixed,
-            objective.parameters,
-            objective.offset,
-            *objective.sizes,
-            self.resampling.key,
-            null,
-        )
-        return statistic, null
+        key, n_resamples = self.resampling.key, self.resampling.n_resamples
+        return of_combination(self.objective, mixed, key, n_resamples)
 
     def state_size(self, n_classes: int) -> int:
         return 0
-
-
-@driver(F2, F1, F1, INT, INT, U1, F1)
-def _label_null(  # type: ignore[no-untyped-def]
-    value, mixed, parameters, offset, state_size, scratch_size, key, out
-):
-    n_classes, n_samples = mixed.shape
-    cumulative = np.empty((n_classes, n_samples))
-    labels = np.empty((1, n_samples), dtype=np.int32)
-    ones = np.ones(n_samples)
-    state = np.zeros(state_size)
-    scratch = np.zeros(scratch_size)
-    cumulate(mixed, cumulative)
-    for d in range(out.shape[0]):
-        draw_labels(cumulative, key, d, labels)
-        out[d] = value(mixed, labels[0], ones, parameters, offset, state, scratch)

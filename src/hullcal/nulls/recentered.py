@@ -48,7 +48,7 @@ class Recentered(Null):
                 draw_counts(resampling.key, first, objective.measure.rows_per_unit, counts)
                 return replicates.minimize(centered.with_row_weights(counts)).values
 
-            distribution = replicates.run(block, objective, minimizer.max_evaluations or 1)
+            distribution = replicates.run(block, objective)
         return Outcome(
             statistic=float(observed.values[0]),
             weights=best,

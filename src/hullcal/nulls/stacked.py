@@ -1,0 +1,118 @@
+"""Labels redrawn from worlds in which some combination is calibrated, and the search run again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from hullcal.engines.local import Objective, Problem, Progress
+from hullcal.minimizers import Minimizer
+from hullcal.nulls._base import CALIBRATED, Floats, Null, Outcome, Replicates, Resampling
+from hullcal.nulls._single import of_combination
+from hullcal.nulls._stacking import stacked
+from hullcal.nulls._worlds import World
+from hullcal.pvalues import exceeds, monte_carlo
+
+#: A combination stays in play unless the exact test of its own calibration says this or less.
+_IMPLAUSIBLE, _TRIALS = 0.01, 199
+#: Single members that may be the calibrated one: those with the smallest g.
+_VERTICES = 5
+#: Replicates after which one world is left, at least.
+_PILOT = 49
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stacked(Null):
+    r"""A parametric bootstrap for "the hull contains a calibrated classifier".
+
+    Under that hypothesis labels need not follow any combination given x, so a model of them is
+    fitted first: a log-linear pool of all members, `stacking`. For a combination that may be the
+    calibrated one the model is bent so that it is: labels follow p_λ plus what the model says beyond
+    p_λ, less its regression on p_λ. Rows stay fixed, and every replicate is minimised as the data
+    were. Which combination is calibrated is not known; the best one, the likeliest, the mean and the
+    best members, as far as their own calibration is not refuted, all have a say, and the
+    largest p-value counts.
+
+    Level: asymptotic, if the pool can follow the labels and the calibrated combination is near one of
+    those tried. Any measure will do, as no residual vector is needed.
+    """
+
+    name: ClassVar[str] = "stacked"
+    hypothesis: ClassVar[str] = CALIBRATED
+
+    def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:
+        objective = problem.objective
+        replicates = Replicates(minimizer, resampling)
+        observed = replicates.minimize(objective)
+        statistic, best = float(observed.values[0]), observed.weights[0]
+        if objective.n_members == 1:
+            distribution = replicates.of_labels(objective, best)
+        else:
+            likeliest = objective.maximum_likelihood()
+            model = stacked(objective, objective.mixed(likeliest))
+            worlds = [
+                World.of(mixed, model)
+                for mixed in _plausible(objective, best, likeliest, resampling)
+            ]
+            distribution = _largest(worlds, statistic, objective, replicates, resampling)
+        return Outcome(
+            statistic=statistic,
+            weights=best,
+            distribution=distribution,
+            n_evaluations=replicates.n_evaluations,
+            converged=bool(observed.converged[0]),
+        )
+
+
+def _plausible(
+    objective: Objective, best: Floats, likeliest: Floats, resampling: Resampling
+) -> list[Floats]:
+    """Predictions of the combinations that may be the calibrated one; the best always may."""
+    n_members = objective.n_members
+    vertices = np.eye(n_members)
+    values = objective.values(vertices, np.zeros(n_members, dtype=np.int64))
+    members = vertices[np.argsort(values, kind="stable")[:_VERTICES]]
+    others = [likeliest, np.full(n_members, 1.0 / n_members), *members]
+    plausible = [objective.mixed(best)]
+    for weights in others:
+        mixed = objective.mixed(weights)
+        alone = of_combination(objective, mixed, resampling.key, _TRIALS)
+        if monte_carlo(*alone) > _IMPLAUSIBLE:
+            plausible.append(mixed)
+    return plausible
+
+
+def _largest(
+    worlds: list[World],
+    statistic: float,
+    objective: Objective,
+    replicates: Replicates,
+    resampling: Resampling,
+) -> Floats:
+    """The null values of the world with the largest p-value, found out on the first replicates."""
+    total = resampling.n_resamples
+    pilot = min(total, max(_PILOT, total // 10))
+    n_runs = pilot * len(worlds) + total - pilot
+
+    def null(world: World, first: int, last: int, before: int) -> Floats:
+        def block(start: int, end: int) -> Floats:
+            labels = world.labels(resampling.key, first + start, first + end)
+            return replicates.minimize(objective.with_labels(labels)).values
+
+        told = _share_of(resampling.progress, before, n_runs, total)
+        return replicates.run(block, objective, n_resamples=last - first, progress=told)
+
+    firsts = [null(world, 0, pilot, pilot * i) for i, world in enumerate(worlds)]
+    winner = int(np.argmax([exceeds(values, statistic).sum() for values in firsts]))
+    rest = null(worlds[winner], pilot, total, pilot * len(worlds))
+    return np.concatenate([firsts[winner], rest])
+
+
+def _share_of(progress: Progress | None, before: int, n_runs: int, total: int) -> Progress | None:
+    """Progress of one part of the work, told in resamples of the whole."""
+    if progress is None:
+        return None
+    told = progress
+    return lambda done, _: told((before + done) * total // n_runs, total)
