@@ -26,7 +26,7 @@ ALPHA = 0.05
 N_RESAMPLES = 59
 MEASURES = ("ece_conf", "ece_cwise", "hl_cwise", "skce_ul", "skce_uq", "skce_b")
 COSTLY = ("hl_cwise", "skce_uq", "skce_b")
-NULLS = ("paper", "recentered", "refit", "maximized")
+NULLS = ("paper", "recentered", "stacked", "refit", "maximized")
 
 Draw = Callable[[np.random.Generator], oracles.Scenario]
 

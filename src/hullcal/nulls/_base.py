@@ -66,7 +66,7 @@ class Null:
         if self.needs_residual and not measure.has_residual:
             raise InvalidInputError(
                 f"null `{self.name}` needs a residual vector, and measure `{measure.name}` has none; "
-                'use null="refit", "maximized" or "paper".'
+                'use null="stacked", "refit", "maximized" or "paper".'
             )
 
     def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:

@@ -65,8 +65,10 @@ class World:
 
 @dataclass(frozen=True, eq=False)
 class _Regression:
-    """Regression on p: a curve in the class's probability, another for the predicted class, and a
-    line of its own for every class.
+    """Regression on p.
+
+    A curve in the probability of the class, another one for the predicted class, and on what these
+    leave over a line for every class.
     """
 
     curves: Floats
