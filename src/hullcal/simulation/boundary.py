@@ -8,17 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hullcal import hull, simplex
+from hullcal import hull
 from hullcal._validation import InvalidInputError, check_probs
 from hullcal._validation.errors import refusal
 from hullcal._validation.foreign import as_array
+from hullcal.hull import COARSE_TOLERANCE, TOLERANCE, beyond, nearest, total_variation
 
 Floats = NDArray[np.float64]
-
-#: A point is in a hull if its total variation from it is at most this, as in `hullcal.hull`;
-TOLERANCE = 1e-9
-#: or this, where some number came in less than double precision.
-COARSE_TOLERANCE = 1e-6
 
 
 class Projection(NamedTuple):
@@ -76,7 +72,7 @@ def project(members: ArrayLike, point: ArrayLike) -> Projection:
     corners = _members(members)
     given = _distribution(point, "point", corners.shape[1])
     corners = corners.astype(np.float64)
-    weights = _nearest(corners, given.astype(np.float64))
+    weights = nearest(corners, given.astype(np.float64))
     return Projection(weights @ corners, weights)
 
 
@@ -149,7 +145,7 @@ def boundaries(
     steps = _steps_in_box(above, below, corners - starts)
     steps[(above < 0.0).any(axis=1) | (below < 0.0).any(axis=1)] = np.nan
     for n in np.flatnonzero(~np.isnan(steps)):
-        if _distance(_beyond(members[n], starts[n])) > tolerance:
+        if total_variation(beyond(members[n], starts[n])) > tolerance:
             steps[n] = np.nan
         else:
             steps[n] = _last_step(members[n], starts[n], corners[n], steps[n], tolerance)
@@ -178,50 +174,17 @@ def _last_step(
     """
     ray = corner - start
     while step > 0.0:
-        beyond = _beyond(members, (1.0 - step) * start + step * corner)
-        distance = _distance(beyond)
+        gap = beyond(members, (1.0 - step) * start + step * corner)
+        distance = total_variation(gap)
         # Short of the tolerance, so that another way to measure it will agree; and aimed a little
         # shorter still, so that the loop ends.
         if distance <= 0.9 * tolerance:
             return step
-        too_far = float(beyond @ beyond) * (1.0 - 0.8 * tolerance / distance)
+        too_far = float(gap @ gap) * (1.0 - 0.8 * tolerance / distance)
         # The start is inside, so that the slope is positive but for rounding.
-        slope = float(beyond @ ray)
+        slope = float(gap @ ray)
         step = step - too_far / slope if slope > 0.0 else 0.0
     return 0.0
-
-
-def _beyond(members: Floats, point: Floats) -> Floats:
-    """The vector from the hull's nearest point to the point."""
-    difference: Floats = point - _nearest(members, point) @ members
-    return difference
-
-
-def _distance(difference: Floats) -> float:
-    """Total variation."""
-    return 0.5 * float(np.abs(difference).sum())
-
-
-def _nearest(members: Floats, point: Floats) -> Floats:
-    """Weights of the nearest point of the hull, by non-negative least squares.
-
-    With Q the members minus the point, non-negative v that minimise |Q'v|² + (1 - sum v)² are a
-    multiple of the weights w that minimise |Q'w|: for v = t w the best t leaves
-    |Q'w|² / (1 + |Q'w|²), which increases with |Q'w|. Scaling Q keeps a small hull well-conditioned.
-    """
-    from scipy.optimize import nnls
-
-    offsets = members - point
-    scale = np.abs(offsets).max()
-    if scale == 0.0:
-        return simplex.uniform(len(members))
-    system = np.vstack([offsets.T / scale, np.ones(len(members))])
-    target = np.zeros(len(system))
-    target[-1] = 1.0
-    # Saturated predictions need many exchanges of the active set; its default limit is too low.
-    weights, _ = nnls(system, target, maxiter=1000 + 30 * len(members))
-    nearest: Floats = weights / weights.sum()
-    return nearest
 
 
 def _members(members: ArrayLike) -> NDArray[Any]:
