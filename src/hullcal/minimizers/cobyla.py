@@ -87,12 +87,11 @@ _FIRST_RADIUS, _LAST_RADIUS = 1.0, 1e-4
 def _nlopt(g: Callable[[Floats], float], n_members: int, budget: int) -> Found:
     import nlopt
 
-    evaluations = 0
+    seen: list[tuple[float, Floats]] = []
 
-    def counted(point: Floats, gradient: Floats) -> float:
-        nonlocal evaluations
-        evaluations += 1
-        return g(point)
+    def kept(point: Floats, gradient: Floats) -> float:
+        seen.append((g(point), point.copy()))
+        return seen[-1][0]
 
     def bounds(result: Floats, point: Floats, gradient: Floats) -> None:
         # Bounds of its own nlopt would keep strictly, and so walk another path.
@@ -100,13 +99,17 @@ def _nlopt(g: Callable[[Floats], float], n_members: int, budget: int) -> Found:
         result[n_members:] = point.sum() - 1.0, 1.0 - point.sum()
 
     search = nlopt.opt(nlopt.LN_COBYLA, n_members)
-    search.set_min_objective(counted)
+    search.set_min_objective(kept)
     search.add_inequality_mconstraint(bounds, np.zeros(n_members + 2))
     search.set_initial_step(_FIRST_RADIUS)
     search.set_xtol_abs(_LAST_RADIUS)
     search.set_maxeval(budget)
-    point = search.optimize(uniform(n_members))
-    return point, evaluations, search.last_optimize_result() != nlopt.MAXEVAL_REACHED
+    try:
+        point = search.optimize(uniform(n_members))
+    except nlopt.RoundoffLimited:
+        # The planes cannot be told apart any more, and the answer is lost with the exception.
+        return min(seen, key=lambda one: one[0])[1], len(seen), False
+    return point, len(seen), search.last_optimize_result() != nlopt.MAXEVAL_REACHED
 
 
 _LIBRARIES: dict[str, Callable[[Callable[[Floats], float], int, int], Found]] = {

@@ -1,0 +1,183 @@
+"""Protocols: the paper's text, the authors' scripts, and every switch between them."""
+
+import numpy as np
+import pytest
+
+import hullcal as hc
+from hullcal import measures, nulls
+from hullcal.minimizers import Cobyla
+from hullcal.nulls.paper import Paper
+from hullcal.simulation import Grid, protocols
+from hullcal.simulation.protocols import AUTHORS, PAPER, SWITCHES, Protocol, resolve
+from hullcal.simulation.scripts import FirstClassHosmerLemeshow, RightClosedECE
+
+ALL = measures.available()
+
+
+@pytest.mark.parametrize("switch", SWITCHES)
+def test_a_protocol_is_its_name(switch):
+    for protocol in (Protocol(**{switch: True}), resolve(f"authors-{switch}")):
+        assert resolve(protocol.name) == protocol
+    assert resolve(f"paper+{switch}") == Protocol(**{switch: True})
+    assert not getattr(resolve(f"authors-{switch}"), switch)
+    assert resolve("paper") == PAPER
+    assert resolve("authors") == AUTHORS
+    assert resolve(AUTHORS) is AUTHORS
+
+
+@pytest.mark.parametrize("name", ["papers", "paper+", "paper-two_sided", "authors+two_sided", 3])
+def test_an_unknown_protocol_is_refused_with_what_there_is(name):
+    with pytest.raises(hc.InvalidInputError, match=r"`protocol` must be paper.*two_sided.*got"):
+        resolve(name)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_text_changes_no_measure_and_no_null(name):
+    measure = measures.resolve(name)
+    assert PAPER.measure(measure) is measure
+    for null in nulls.available():
+        assert PAPER.null(nulls.resolve(null)) is nulls.resolve(null)
+
+
+def test_the_scripts_change_what_they_change_and_nothing_else():
+    changed = {name: AUTHORS.measure(measures.resolve(name)) for name in ALL}
+    assert changed["ece_cwise"] is measures.resolve("ece_cwise")
+    assert changed["ece_conf"] == RightClosedECE(n_bins=10)
+    assert changed["hl_cwise"] == FirstClassHosmerLemeshow(n_bins=10)
+    assert changed["skce_ul"] == hc.SKCE(estimator="ul", kernel="gaussian", bandwidth=2.0)
+    assert AUTHORS.null(nulls.resolve("paper")) == Paper(rows="permuted")
+    assert AUTHORS.null(nulls.resolve("refit")) is nulls.resolve("refit")
+
+
+def random_set(seed, n=40, m=3, k=4):
+    rng = np.random.default_rng(seed)
+    return rng.dirichlet(np.ones(k), size=(n, m)), rng.integers(k, size=n)
+
+
+@pytest.mark.parametrize("two_sided", [False, True])
+@pytest.mark.parametrize("name", ["ece_conf", "skce_ul"])
+def test_the_interpolated_quantile_decides_as_numpy_does(name, two_sided):
+    protocol = Protocol(interpolated_quantile=True, two_sided=two_sided)
+    for seed in range(5):
+        result = hc.calibration_test(
+            *random_set(seed), measure=name, null="paper", n_resamples=30, rng=seed
+        )
+        level = protocol.smallest_level(result)
+        t = abs(result.statistic) if two_sided else result.statistic
+        for alpha in np.linspace(0.003, 0.997, 200):
+            rejected = t > np.quantile(result.null_distribution, 1 - alpha)
+            assert rejected == (alpha >= level)
+
+
+def test_without_switches_the_smallest_level_is_the_p_value():
+    result = hc.calibration_test(*random_set(1), null="paper", n_resamples=30, rng=0)
+    assert PAPER.smallest_level(result) == result.pvalue
+
+
+def test_two_sided_rejects_a_very_negative_statistic():
+    probs = np.tile([[0.5, 0.5]], (40, 1, 1))
+    labels = np.tile([0, 1], 20)
+    result = hc.calibration_test(probs, labels, measure="skce_ul", null="paper", rng=0)
+    assert result.statistic == -0.5
+    assert PAPER.smallest_level(result) == 1.0
+    assert Protocol(two_sided=True).smallest_level(result) < 1.0
+
+
+def test_a_right_closed_bin_holds_its_right_edge():
+    # .5 of two bins: the left one here, the right one in the text; .75 makes the difference.
+    probs, labels = [[0.5, 0.5], [0.75, 0.25]], [0, 1]
+    assert hc.ConfidenceECE(n_bins=2)(probs, labels) == pytest.approx(abs(0.5 - 0.75) / 2)
+    assert RightClosedECE(n_bins=2)(probs, labels) == pytest.approx((0.5 + 0.75) / 2)
+
+
+def literal_first_class(probs, labels, n_bins):
+    """Rows in the order of the first class's probability, cut into parts; counts in every cell."""
+    total = 0.0
+    for rows in np.array_split(np.argsort(probs[:, 0]), n_bins):
+        for k in range(probs.shape[1]):
+            observed, expected = np.sum(labels[rows] == k), probs[rows, k].sum()
+            total += (observed - expected) ** 2 / expected
+    return total
+
+
+@pytest.mark.parametrize("n_bins", [1, 3, 10])
+def test_hosmer_lemeshow_of_the_scripts_against_its_transcription(n_bins):
+    probs, labels = random_set(3, n=44)
+    expected = literal_first_class(probs[:, 0], labels, n_bins)
+    assert FirstClassHosmerLemeshow(n_bins=n_bins)(probs[:, 0], labels) == pytest.approx(expected)
+
+
+def test_a_cell_that_expects_nothing_counts_nothing():
+    assert FirstClassHosmerLemeshow(n_bins=1)([[1.0, 0.0], [1.0, 0.0]], [0, 0]) == 0.0
+
+
+@pytest.mark.parametrize("rows", ["permuted", "resampled"])
+def test_permuted_rows_are_all_rows_and_resampled_ones_are_not(rows):
+    seen = []
+
+    def spy(probs, labels):
+        seen.append(probs.copy())
+        return 0.0
+
+    probs, labels = random_set(0, n=12, m=1)
+    hc.calibration_test(
+        probs, labels, measure=spy, null=Paper(rows=rows), n_resamples=5, alpha=0.2, rng=1
+    )
+    same = [
+        np.array_equal(np.sort(some, axis=0), np.sort(probs[:, 0], axis=0)) for some in seen[:5]
+    ]
+    moved = [not np.array_equal(some, probs[:, 0]) for some in seen[:5]]
+    assert all(moved)
+    assert all(same) == (rows == "permuted")
+
+
+def test_other_rows_are_refused():
+    with pytest.raises(hc.InvalidInputError, match="`rows` must be"):
+        Paper(rows="shuffled")
+
+
+def test_both_programs_of_cobyla_find_about_the_same():
+    found = {
+        library: np.mean(
+            [
+                hc.minimize(*random_set(seed), minimizer=Cobyla(library=library), rng=0).value
+                for seed in range(6)
+            ]
+        )
+        for library in ("scipy", "nlopt")
+    }
+    assert found["nlopt"] == pytest.approx(found["scipy"], rel=0.3)
+    start = np.mean(
+        [hc.ConfidenceECE()(random_set(s)[0].mean(axis=1), random_set(s)[1]) for s in range(6)]
+    )
+    assert found["nlopt"] < 0.9 * start
+
+
+def test_a_search_that_ends_in_rounding_keeps_the_best_point_it_saw():
+    grid = Grid(scenario="S1", protocol="authors", measure="ece_cwise:5")
+    data = grid.cells[0].draw(0, 416)
+    measure = hc.ClasswiseECE(n_bins=5)
+    found = hc.minimize(
+        data.probs, data.labels, measure=measure, minimizer=Cobyla(library="nlopt"), rng=0
+    )
+    assert not found.converged
+    assert found.value <= measure(data.probs.mean(axis=1), data.labels)
+
+
+def test_an_unknown_library_is_refused():
+    with pytest.raises(hc.InvalidInputError, match="`library` must be"):
+        Cobyla(library="prima")
+
+
+def test_the_published_overstatement_of_skce_is_the_two_sided_decision():
+    # A hundred sets of S1: at a level of .46 two sides reject nearly always, one side as it should.
+    rates = {
+        protocol: hc.simulation.error_rates(
+            scenario="S1", measure="skce_ul", null="paper", protocol=protocol,
+            n_datasets=100, alpha=(0.46,), rng=0,
+        ).rejection_rate[0]
+        for protocol in ("paper", "paper+two_sided")
+    }  # fmt: skip
+    assert rates["paper"] < 0.62
+    assert rates["paper+two_sided"] > 0.8
+    assert protocols.resolve("paper+two_sided").two_sided
