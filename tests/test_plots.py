@@ -60,11 +60,20 @@ def flat(m):
 
 
 PROBS, LABELS = a_set()
+
+
+def a_power():
+    return hc.simulation.power(
+        PROBS, amount=3.0, n_samples=[20, 40], n_datasets=4, n_resamples=19, rng=0
+    )
+
+
 ORDINARY = {
     "null_distribution": lambda ax=None: plots.null_distribution(a_result(), ax=ax),
     "reliability": lambda ax=None: plots.reliability(PROBS, LABELS, weights=flat(5), ax=ax),
     "weights": lambda ax=None: plots.weights(a_result(), ax=ax),
     "level_curve": lambda ax=None: plots.level_curve([a_result(), a_result(alpha=0.2)], ax=ax),
+    "power_curve": lambda ax=None: plots.power_curve(a_power(), ax=ax),
     "simplex": lambda ax=None: plots.simplex(PROBS, truth=[0.2, 0.3, 0.5], ax=ax),
     "size_distribution": lambda ax=None: plots.size_distribution(PROBS, LABELS, ax=ax),
     "average_against_weighted": lambda ax=None: plots.average_against_weighted(

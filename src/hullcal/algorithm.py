@@ -58,8 +58,9 @@ def calibration_test(
         The calibration measure g; see `hullcal.measures.available()`. A callable g(probs, labels)
         is evaluated as Python.
     null : str or Null
-        How the reference distribution is made, and so what is tested: "recentered", "maximized"
-        and "paper" test "contains a calibrated classifier"; "refit" tests "contains the truth".
+        How the reference distribution is made, and so what is tested: "recentered", "stacked",
+        "maximized" and "paper" test "contains a calibrated classifier"; "refit" tests "contains the
+        truth".
     minimizer : str or Minimizer
         The search over the simplex; data and replicates get the same budget.
     n_resamples : int
@@ -102,7 +103,7 @@ def calibration_test(
     search = minimizers.resolve(minimizer).budgeted(in_test=True, easy=easy)
     search.check(g, classifiers.n_members)
     reference.check(g, search)
-    alpha, n_resamples = _level(alpha, n_resamples)
+    alpha, n_resamples = check_level(alpha, n_resamples)
     _only_here(engine, stop_after)
     seed = check_seed(rng)
     problem = Problem.of(classifiers, truth, g)
@@ -184,7 +185,8 @@ def _measure(measure: str | Measure | Callable[..., float], classifiers: Classif
     return g
 
 
-def _level(alpha: float, n_resamples: int) -> tuple[float, int]:
+def check_level(alpha: float, n_resamples: int) -> tuple[float, int]:
+    """Both, checked; a warning if they cannot reject together."""
     alpha = check_fraction(alpha, "alpha")
     n_resamples = check_integer(n_resamples, "n_resamples", 1)
     if pvalues.rejections_allowed(n_resamples, alpha) == 0:

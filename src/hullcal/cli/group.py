@@ -17,6 +17,7 @@ _COMMANDS = {
     "sizes": "sizes",
     "weights": "weights",
     "simulate": "simulate",
+    "power": "power",
     "measures": "measures",
     "demo": "demo",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hullcal.plots.average_against_weighted import average_against_weighted
 from hullcal.plots.level_curve import level_curve
 from hullcal.plots.null_distribution import null_distribution
+from hullcal.plots.power_curve import power_curve
 from hullcal.plots.reliability import reliability
 from hullcal.plots.simplex import simplex
 from hullcal.plots.size_distribution import size_distribution
@@ -14,6 +15,7 @@ __all__ = [
     "average_against_weighted",
     "level_curve",
     "null_distribution",
+    "power_curve",
     "reliability",
     "simplex",
     "size_distribution",

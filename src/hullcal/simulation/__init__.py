@@ -12,6 +12,7 @@ from hullcal.simulation.study import Study, run
 
 # Last, since a file of the same name stands where the function is to stand.
 from hullcal.simulation.boundary import boundary, in_hull, project  # isort: skip
+from hullcal.simulation.power import Power, power  # isort: skip
 
 __all__ = [
     "scenario",
@@ -22,6 +23,8 @@ __all__ = [
     "project",
     "error_rates",
     "ErrorRates",
+    "power",
+    "Power",
     "Grid",
     "run",
     "Study",

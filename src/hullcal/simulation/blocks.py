@@ -77,7 +77,7 @@ def run_block(
     block: Block, tests: Sequence[Test], seed: int, n_resamples: int
 ) -> tuple[Key, Columns]:
     """Draw the data sets of a block and test them; a list of values for every test."""
-    _leave_interrupts_to_the_parent()
+    leave_interrupts_to_the_parent()
     protocol = protocols.resolve(block.cell.protocol)
     columns: Columns = {name: [[] for _ in tests] for name in COLUMNS}
     for r in range(block.first, block.last):
@@ -111,7 +111,7 @@ def run_block(
     return block.key, columns
 
 
-def _leave_interrupts_to_the_parent() -> None:
+def leave_interrupts_to_the_parent() -> None:
     """In a worker, ignore the Ctrl-C of a terminal: the parent ends its workers in good order."""
     worker = multiprocessing.current_process().name != "MainProcess"
     if worker and threading.current_thread() is threading.main_thread():
