@@ -120,6 +120,12 @@ def test_a_model_that_says_nothing_beyond_the_predictions_leaves_them_alone():
     np.testing.assert_allclose(world._law(key_of(0), 5), p, atol=1e-12)
 
 
+def test_what_the_calibrated_combination_excludes_never_happens():
+    p = np.tile([[0.5], [0.5], [0.0]], (1, 80))
+    q = np.tile([[0.3], [0.3], [0.4]], (1, 80)) + 0.1 * np.sin(np.arange(80)) * [[1], [0], [-1]]
+    assert World.of(p, q).labels(key_of(2), 0, 50).max() == 1
+
+
 @pytest.mark.parametrize("k", [2, 3, 10])
 def test_laws_are_distributions_even_next_to_zero(k):
     rng = np.random.default_rng(k)

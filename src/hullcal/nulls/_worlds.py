@@ -54,13 +54,12 @@ class World:
         signs = np.empty(self.calibrated.shape[1])
         uniforms(key, SIGNS, replicate, signs)
         by_chance = self.regression.fit(np.where(signs < 0.5, -1.0, 1.0) * self.departure)
-        departure = self.departure + by_chance
-        departure -= departure.mean(axis=0)
-        # As much of a row's departure as leaves every probability at least 0.
-        with np.errstate(divide="ignore", invalid="ignore"):
-            room = np.where(departure < 0.0, self.calibrated / -departure, np.inf)
-        law: Floats = self.calibrated + np.minimum(1.0, room.min(axis=0)) * departure
-        return np.maximum(law, 0.0, out=law)
+        # A probability has as much room above as it has below: one of 0 stays 0, as calibration
+        # wants, and what is cut off on both sides leaves the mean where it was.
+        room = self.calibrated
+        law: Floats = room + np.clip(self.departure + by_chance, -room, room)
+        law /= law.sum(axis=0)
+        return law
 
 
 @dataclass(frozen=True, eq=False)

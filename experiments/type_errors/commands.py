@@ -1,0 +1,235 @@
+"""What each command runs, prints and draws."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import joblib
+
+import hullcal as hc
+from experiments.type_errors import grids, null_figures, paper_figures, tables
+from experiments.type_errors.running import Rows, affordable, print_estimate, rates
+from experiments.type_errors.tables import RATE_COLUMNS, interval, setting
+from hullcal.simulation import scenario
+
+#: Levels of the comparison of departures: the smallest of the paper's twelve, and a middling one.
+_LEVELS = (0.05, 0.21)
+_ALPHA = 0.05
+#: The strength at which axes and budgets are compared: neither hopeless nor certain.
+_STRENGTH = 0.2
+
+
+def scenarios(options: argparse.Namespace) -> None:
+    """Figure 1, left: the three scenarios for K=3, M=10 in the triangle."""
+    drawn, instance = paper_figures.scenario_points()
+    rows = paper_figures.scenario_rows(drawn, instance)
+    columns = ("scenario", "point", "class 0", "class 1", "class 2")
+    tables.show(rows, columns, title=f"Instance {instance} of {len(drawn['S1'].labels)}")
+    tables.write(rows, options.out / "scenarios.csv", columns)
+    paper_figures.draw_scenarios(drawn, instance, options.out / "scenarios.svg")
+
+
+def paper_figure(options: argparse.Namespace) -> None:
+    """Errors against the level: Figure 1, or one of the supplement (u=.1, M=100, K=100)."""
+    folder = options.work / options.command
+    sizes = (options.resamples or 100, options.minimizer)
+    parts = []
+    for protocol in ("paper", "authors") if options.protocol == "both" else (options.protocol,):
+        wanted = options.datasets or 1000
+        part = grids.paper_figure(options.command, protocol, wanted, *sizes)
+        if options.datasets is None:
+            wanted = affordable(wanted, part, folder, options.jobs, options.minutes)
+        parts.append(part.but(n_datasets=wanted))
+    rows = rates(parts, folder, options.jobs)
+    for part in parts:
+        some = [row for row in rows if row["part"] == part.name]
+        title = f"{options.command}, protocol of the {part.name}, {part.grid.n_datasets} data sets"
+        _show_by_level(some, title)
+    name = options.command + ("" if options.protocol == "both" else f"_{options.protocol}")
+    tables.write(rows, options.out / f"{name}.csv")
+    paper_figures.draw_errors(rows, options.out / f"{name}.svg")
+
+
+def _show_by_level(rows: Rows, title: str) -> None:
+    for name in grids.SCENARIOS:
+        lines: dict[float, dict[str, Any]] = {}
+        for row in rows:
+            if row["scenario"] == name:
+                line = lines.setdefault(row["alpha"], {"alpha": row["alpha"]})
+                line[setting(row)] = interval(row)
+        kind = "Type I" if name == "S1" else "Type II"
+        tables.show(
+            list(lines.values()),
+            ("alpha", *grids.SETTINGS),
+            title=f"{title}: {kind} error in {name}",
+        )
+
+
+def switches(options: argparse.Namespace) -> None:
+    """Each departure of the authors' scripts alone, against the paper's text."""
+    parts = grids.switches(options.datasets or 1000, options.resamples or 100, options.minimizer)
+    folder = options.work / "switches"
+    print_estimate(parts, folder, options.jobs)
+    found = [row for row in rates(parts, folder, options.jobs) if row["alpha"] in _LEVELS]
+    names = ("scenario", "measure", "n_bins", "alpha")
+    plain = {
+        tuple(row[name] for name in names): row for row in found if row["part"] == parts[0].name
+    }
+    rows = []
+    for row in found:
+        if row["part"] != parts[0].name:
+            before = plain[tuple(row[name] for name in names)]
+            change = tables.difference(row, before)
+            rows.append(row | change | {"error_paper": before["error"]})
+    rows.sort(key=lambda row: row["alpha"])
+    lines = [
+        row
+        | {
+            "setting": setting(row),
+            "text": f"{row['error_paper']:.3f}",
+            "with it": interval(row),
+            "change, 95 %": f"{row['change']:+.3f} "
+            f"({row['change_lower']:+.3f}, {row['change_upper']:+.3f})",
+            "": "*" if row["change_lower"] > 0 or row["change_upper"] < 0 else "",
+        }
+        for row in rows
+    ]
+    columns = (
+        "part",
+        "scenario",
+        "setting",
+        "alpha",
+        "kind",
+        "text",
+        "with it",
+        "change, 95 %",
+        "",
+    )
+    tables.show(lines, columns, title="Error rates by departure (* the interval leaves out 0)")
+    extra = ("error_paper", "change", "change_lower", "change_upper")
+    tables.write(rows, options.out / "switches.csv", (*RATE_COLUMNS, *extra))
+    paper_figures.draw_switches(rows, options.out / "switches.svg")
+
+
+def nulls(options: argparse.Namespace) -> None:
+    """All five nulls: their level, their power, and the case calibrated but not the truth."""
+    parts = grids.nulls(options.datasets or grids.WHOLE, options.resamples or 99, options.minimizer)
+    folder = options.work / "nulls"
+    print_estimate(parts, folder, options.jobs)
+    rows = rates(parts, folder, options.jobs)
+    _level(rows, options.out)
+    at_level = [row for row in rows if row["alpha"] == _ALPHA]
+    centre = null_figures.on_axis(at_level, None)
+    for name in ("S2", "S3"):
+        some = [row for row in centre if row["scenario"] == name]
+        title = f"Power at the centre, {name}, level {_ALPHA}"
+        _show_nulls(some, ("measure", "strength", "n_datasets"), title)
+        tables.write(some, options.out / f"nulls_power_{name}.csv")
+        null_figures.draw_power(some, options.out / f"nulls_power_{name}.svg")
+    outside = [row for row in at_level if row["scenario"] in ("S2", "S3")]
+    sizes = ("measure", "scenario", "strength", *grids.AXES)
+    _show_nulls(outside, (*sizes, "n_datasets"), f"Power everywhere, level {_ALPHA}")
+    tables.write(outside, options.out / "nulls_power.csv")
+    fixed = [
+        row
+        for row in outside
+        if (row["scenario"], row["strength"]) == ("S3", _STRENGTH)
+        and row["measure"] in grids.EVERYWHERE
+    ]
+    null_figures.draw_axes(fixed, options.out / "nulls_axes.svg")
+    tables.write(fixed, options.out / "nulls_axes.csv")
+    calibrated = [row for row in at_level if row["scenario"] == "calibrated"]
+    title = f"Rejections where one member is calibrated and none the truth, level {_ALPHA}"
+    _show_nulls(calibrated, ("measure", "n_samples", "n_datasets"), title)
+    tables.write(calibrated, options.out / "nulls_calibrated.csv")
+    null_figures.draw_calibrated(calibrated, options.out / "nulls_calibrated.svg")
+
+
+def _level(rows: Rows, out: Path) -> None:
+    bounded = null_figures.with_bounds(rows)
+    sizes = ("scenario", "measure", *grids.AXES, "n_datasets", "alpha")
+    _show_nulls(bounded, sizes, "Rejection rates where the null's own hypothesis is true")
+    beyond = [row for row in bounded if row["beyond"]]
+    columns = ("null", *sizes, "rejection_rate", "bound")
+    print(
+        f"{len(beyond)} of {len(bounded)} rates are above their 99 % bound, all cells allowed for"
+    )
+    if beyond:
+        tables.show(beyond, columns, title="Above their bound")
+    tables.write(bounded, out / "nulls_level.csv", (*RATE_COLUMNS, "bound", "beyond"))
+    null_figures.draw_level(bounded, out / "nulls_level.svg")
+
+
+def _show_nulls(rows: Rows, names: tuple[str, ...], title: str) -> None:
+    """A line for each cell, a column for each null."""
+    lines: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        where = {name: row[name] for name in names}
+        line = lines.setdefault(tuple(where.values()), where | dict.fromkeys(grids.NULLS))
+        line[row["null"]] = interval(row, "rejection_rate")
+    shown = [null for null in grids.NULLS if any(line[null] for line in lines.values())]
+    tables.show(list(lines.values()), (*names, *shown), title=title)
+
+
+def distance(options: argparse.Namespace) -> None:
+    """Power at the centre against how far the population is from the hypothesis."""
+    measures = ("ece_conf", "ece_cwise")
+    parts = grids.nulls(
+        options.datasets or grids.WHOLE, options.resamples or 99, options.minimizer, core=True
+    )
+    found = rates(parts, options.work / "nulls", options.jobs)
+    rows = [
+        row
+        for row in found
+        if row["alpha"] == _ALPHA and row["measure"] in measures and row["kind"] == "Type II"
+    ]
+    places: list[tuple[str, float | None, str]] = [("S1", None, measure) for measure in measures]
+    places += dict.fromkeys((row["scenario"], row["strength"], row["measure"]) for row in rows)
+    smallest = joblib.Parallel(n_jobs=options.jobs)(
+        joblib.delayed(_smallest)(*place, grids.CENTRE | {"n_samples": options.population})
+        for place in places
+    )
+    values = dict(zip(places, smallest, strict=True))
+    floors = {measure: values["S1", None, measure] for measure in measures}
+    for row in rows:
+        row["distance"] = values[row["scenario"], row["strength"], row["measure"]]
+        row["floor"] = floors[row["measure"]]
+    text = ", ".join(f"{measure} {floor:.4f}" for measure, floor in floors.items())
+    print(f"floor, the value under S1 with N={options.population}: {text}")
+    names = ("measure", "scenario", "strength", "distance", "n_datasets")
+    _show_nulls(rows, names, f"Smallest measure in the hull, and power, level {_ALPHA}")
+    tables.write(rows, options.out / "distance.csv", (*RATE_COLUMNS, "distance", "floor"))
+    null_figures.draw_distance(rows, floors, options.out / "distance.svg")
+
+
+def _smallest(name: str, strength: float | None, measure: str, sizes: dict[str, Any]) -> float:
+    """Minimum over all combinations on a sample so large that it stands for the population."""
+    far = {} if strength is None else {"strength": strength}
+    data = scenario(name, **sizes, **far, rng=0)
+    best = hc.minimize(data.probs, data.labels, measure=measure, rng=0)
+    return float(best.value)
+
+
+def budget(options: argparse.Namespace) -> None:
+    """Power in S3, and level in S1, against the budget of the search."""
+    part = grids.budget(options.datasets or 200, options.resamples or 99)
+    folder = options.work / "budget"
+    print_estimate([part], folder, options.jobs)
+    rows = [row for row in rates([part], folder, options.jobs) if row["alpha"] == _ALPHA]
+    for row in rows:
+        row["budget"] = int(row["minimizer"].split(":")[1])
+    names = ("scenario", "measure", "budget", "n_datasets")
+    _show_nulls(rows, names, f"Rejection rates by budget, level {_ALPHA}")
+    tables.write(rows, options.out / "budget.csv", (*RATE_COLUMNS, "budget"))
+    null_figures.draw_budget(rows, options.out / "budget.svg")
+
+
+COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
+    "scenarios": scenarios,
+    **dict.fromkeys(grids.PAPER_FIGURES, paper_figure),
+    "switches": switches,
+    "nulls": nulls,
+    "distance": distance,
+    "budget": budget,
+}
