@@ -9,9 +9,11 @@ import joblib
 
 import hullcal as hc
 from experiments.type_errors import grids, null_figures, paper_figures, tables
+from experiments.type_errors.candidates import CANDIDATES
 from experiments.type_errors.running import Rows, affordable, print_estimate, rates
 from experiments.type_errors.tables import RATE_COLUMNS, interval, setting
 from hullcal.simulation import scenario
+from hullcal.simulation.rates import rates_of
 
 #: Levels of the comparison of departures: the smallest of the paper's twelve, and a middling one.
 _LEVELS = (0.05, 0.21)
@@ -225,6 +227,53 @@ def budget(options: argparse.Namespace) -> None:
     null_figures.draw_budget(rows, options.out / "budget.svg")
 
 
+def candidates(options: argparse.Namespace) -> None:
+    """Nulls for "contains a calibrated classifier" that were tried: level and power at .05 and .2."""
+    n_datasets, n_resamples = options.datasets or 200, options.resamples or 59
+    names = [getattr(null, "name", null) for null in CANDIDATES]
+    rows: Rows = []
+    for place, settings in _TRIED.items():
+        for measure in ("ece_conf", "ece_cwise"):
+            found = joblib.Parallel(n_jobs=options.jobs)(
+                joblib.delayed(_pvalues)(settings, measure, n_resamples, r)
+                for r in range(n_datasets)
+            )
+            kinds = ["Type II" if place.startswith("S3") else "Type I"] * len(names)
+            for name, kind, values in zip(names, kinds, zip(*found, strict=True), strict=True):
+                rows += [
+                    {"place": place, "measure": measure, "null": name} | row
+                    for row in rates_of(kind, values, (_ALPHA, 0.2))
+                ]
+            lines: dict[str, dict[str, Any]] = {}
+            for row in rows:
+                if (row["place"], row["measure"]) == (place, measure):
+                    line = lines.setdefault(row["null"], {"null": row["null"]})
+                    line[f"at {row['alpha']:g}"] = interval(row, "rejection_rate")
+            title = f"Rejections of {n_datasets} data sets, {place}, {measure}"
+            tables.show(list(lines.values()), ("null", "at 0.05", "at 0.2"), title=title)
+    columns = ("place", "measure", "null", "alpha", "kind")
+    tables.write(rows, options.out / "candidates.csv", (*columns, *RATE_COLUMNS[-4:]))
+
+
+#: The truth in the hull, a calibrated member beside it, and neither.
+_TRIED: dict[str, dict[str, Any]] = {
+    "S1": {"name": "S1", **grids.CENTRE},
+    "calibrated, N=300": {"name": "calibrated", "n_samples": 300},
+    "S3 at .25": {"name": "S3", "strength": 0.25, **grids.CENTRE},
+}
+
+
+def _pvalues(settings: dict[str, Any], measure: str, n_resamples: int, r: int) -> list[float]:
+    """All candidates on data set r, at seeds of its own."""
+    data = scenario(**settings, rng=r)
+    return [
+        hc.calibration_test(
+            data.probs, data.labels, measure=measure, null=null, n_resamples=n_resamples, rng=r
+        ).pvalue
+        for null in CANDIDATES
+    ]
+
+
 COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
     "scenarios": scenarios,
     **dict.fromkeys(grids.PAPER_FIGURES, paper_figure),
@@ -232,4 +281,5 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
     "nulls": nulls,
     "distance": distance,
     "budget": budget,
+    "candidates": candidates,
 }

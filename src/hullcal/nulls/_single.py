@@ -12,21 +12,33 @@ from hullcal.nulls._base import Floats
 
 
 def of_combination(
-    objective: Objective, mixed: Floats, key: NDArray[np.uint64], n_resamples: int
+    objective: Objective,
+    mixed: Floats,
+    key: NDArray[np.uint64],
+    n_resamples: int,
+    *,
+    first: int = 0,
 ) -> tuple[float, Floats]:
-    """g of the data, and of labels drawn from the mixed predictions."""
+    """g of the data, and of labels drawn from the mixed predictions, replicates first, ... of them."""
     measure = objective.measure
     statistic = measure.evaluate(mixed, objective.labels[0], objective.parameters)
     null = np.empty(n_resamples)
     _label_null(
-        measure.value, mixed, objective.parameters, objective.offset, *objective.sizes, key, null
+        measure.value,
+        mixed,
+        objective.parameters,
+        objective.offset,
+        *objective.sizes,
+        key,
+        first,
+        null,
     )
     return statistic, null
 
 
-@driver(F2, F1, F1, INT, INT, U1, F1)
+@driver(F2, F1, F1, INT, INT, U1, INT, F1)
 def _label_null(  # type: ignore[no-untyped-def]
-    value, mixed, parameters, offset, state_size, scratch_size, key, out
+    value, mixed, parameters, offset, state_size, scratch_size, key, first, out
 ):
     n_classes, n_samples = mixed.shape
     cumulative = np.empty((n_classes, n_samples))
@@ -36,5 +48,5 @@ def _label_null(  # type: ignore[no-untyped-def]
     scratch = np.zeros(scratch_size)
     cumulate(mixed, cumulative)
     for d in range(out.shape[0]):
-        draw_labels(cumulative, key, d, labels)
+        draw_labels(cumulative, key, first + d, labels)
         out[d] = value(mixed, labels[0], ones, parameters, offset, state, scratch)

@@ -10,17 +10,19 @@ import numpy as np
 from hullcal.engines.local import Objective, Problem, Progress
 from hullcal.minimizers import Minimizer
 from hullcal.nulls._base import CALIBRATED, Floats, Null, Outcome, Replicates, Resampling
+from hullcal.nulls._pool import pooled
 from hullcal.nulls._single import of_combination
-from hullcal.nulls._stacking import stacked
 from hullcal.nulls._worlds import World
 from hullcal.pvalues import exceeds, monte_carlo
 
 #: A combination stays in play unless the exact test of its own calibration says this or less.
 _IMPLAUSIBLE, _TRIALS = 0.01, 199
+#: Its labels are those of replicates that no null distribution reaches.
+_ELSEWHERE = 2**31
 #: Single members that may be the calibrated one: those with the smallest g.
 _VERTICES = 5
-#: Replicates after which one world is left, at least.
-_PILOT = 49
+#: Replicates, at least, after which this many worlds are left.
+_PILOT, _FINALISTS = 49, 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,12 +30,12 @@ class Stacked(Null):
     r"""A parametric bootstrap for "the hull contains a calibrated classifier".
 
     Under that hypothesis labels need not follow any combination given x, so a model of them is
-    fitted first: a log-linear pool of all members, `stacking`. For a combination that may be the
-    calibrated one the model is bent so that it is: labels follow p_λ plus what the model says beyond
-    p_λ, less its regression on p_λ. Rows stay fixed, and every replicate is minimised as the data
-    were. Which combination is calibrated is not known; the best one, the likeliest, the mean and the
-    best members, as far as their own calibration is not refuted, all have a say, and the
-    largest p-value counts.
+    fitted first, a log-linear pool of all members. For a combination that may be the calibrated one
+    the model is bent so that it is: labels follow p_λ plus what the model says beyond p_λ, less its
+    regression on p_λ. Rows stay fixed, and every replicate is minimised as the data were. Which
+    combination is calibrated is not known: the best one, the likeliest, the mean and the best
+    members, as far as their own calibration is not refuted, are tried on the first replicates. The two
+    with the most exceedances go on, and the larger p-value counts.
 
     Level: asymptotic, if the pool can follow the labels and the calibrated combination is near one of
     those tried. Any measure will do, as no residual vector is needed.
@@ -51,10 +53,10 @@ class Stacked(Null):
             distribution = replicates.of_labels(objective, best)
         else:
             likeliest = objective.maximum_likelihood()
-            model = stacked(objective, objective.mixed(likeliest))
+            model = pooled(objective, objective.mixed(likeliest))
             worlds = [
                 World.of(mixed, model)
-                for mixed in _plausible(objective, best, likeliest, resampling)
+                for mixed in plausible(objective, best, likeliest, resampling)
             ]
             distribution = _largest(worlds, statistic, objective, replicates, resampling)
         return Outcome(
@@ -66,7 +68,7 @@ class Stacked(Null):
         )
 
 
-def _plausible(
+def plausible(
     objective: Objective, best: Floats, likeliest: Floats, resampling: Resampling
 ) -> list[Floats]:
     """Predictions of the combinations that may be the calibrated one; the best always may."""
@@ -78,7 +80,7 @@ def _plausible(
     plausible = [objective.mixed(best)]
     for weights in others:
         mixed = objective.mixed(weights)
-        alone = of_combination(objective, mixed, resampling.key, _TRIALS)
+        alone = of_combination(objective, mixed, resampling.key, _TRIALS, first=_ELSEWHERE)
         if monte_carlo(*alone) > _IMPLAUSIBLE:
             plausible.append(mixed)
     return plausible
@@ -91,10 +93,11 @@ def _largest(
     replicates: Replicates,
     resampling: Resampling,
 ) -> Floats:
-    """The null values of the world with the largest p-value, found out on the first replicates."""
+    """The null values of the world with the largest p-value among those that reach the final."""
     total = resampling.n_resamples
     pilot = min(total, max(_PILOT, total // 10))
-    n_runs = pilot * len(worlds) + total - pilot
+    n_finalists = min(_FINALISTS, len(worlds))
+    n_runs = pilot * len(worlds) + n_finalists * (total - pilot)
 
     def null(world: World, first: int, last: int, before: int) -> Floats:
         def block(start: int, end: int) -> Floats:
@@ -105,9 +108,12 @@ def _largest(
         return replicates.run(block, objective, n_resamples=last - first, progress=told)
 
     firsts = [null(world, 0, pilot, pilot * i) for i, world in enumerate(worlds)]
-    winner = int(np.argmax([exceeds(values, statistic).sum() for values in firsts]))
-    rest = null(worlds[winner], pilot, total, pilot * len(worlds))
-    return np.concatenate([firsts[winner], rest])
+    counts = np.array([exceeds(values, statistic).sum() for values in firsts])
+    finals = []
+    for place, i in enumerate(np.argsort(-counts, kind="stable")[:n_finalists]):
+        before = pilot * len(worlds) + place * (total - pilot)
+        finals.append(np.concatenate([firsts[i], null(worlds[i], pilot, total, before)]))
+    return max(finals, key=lambda values: int(exceeds(values, statistic).sum()))
 
 
 def _share_of(progress: Progress | None, before: int, n_runs: int, total: int) -> Progress | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,12 +15,12 @@ Floats = NDArray[np.float64]
 _FLOOR = 1e-4
 #: Prior precision of a coefficient of a feature of unit size: a few rows' worth.
 _RIDGE = 10.0
-#: Rows that a fit of some dozen coefficients needs at most.
-_ROWS = 20_000
+#: Rows that a fit of some dozen coefficients needs at most, and numbers that they may hold.
+_ROWS, _ROOM = 20_000, 20_000_000
 _ITERATIONS, _LONGEST_STEP, _CONVERGED = 30, 2.0, 1e-6
 
 
-def stacked(objective: Objective, average: Floats) -> Floats:
+def pooled(objective: Objective, average: Floats) -> Floats:
     r"""Probabilities of the labels given x, of shape (n_classes, n_samples).
 
     .. math:: q_k(x) \propto \bar p_k(x)^{1 + \beta_0} \prod_m (p^{(m)}_k(x) / \bar p_k(x))^{\beta_m}
@@ -27,8 +29,8 @@ def stacked(objective: Objective, average: Floats) -> Floats:
     maximum likelihood. It can follow what the members know of the labels together and no combination
     says, such as that all of them are too sure of themselves.
     """
-    rows = np.unique(np.linspace(0, objective.n_samples - 1, _ROWS).astype(np.int64))
-    rows = rows[: objective.n_samples]
+    n_rows = min(_ROWS, max(1, _ROOM // objective.members[..., 0].size), objective.n_samples)
+    rows = np.linspace(0, objective.n_samples - 1, n_rows).astype(np.int64)
     base = _log(average)
     features = np.stack(
         [_centred(feature[:, rows]) for feature in _features(objective.members, base)]
@@ -43,7 +45,7 @@ def stacked(objective: Objective, average: Floats) -> Floats:
     return _softmax(scores)
 
 
-def _features(members: Floats, base: Floats):  # type: ignore[no-untyped-def]
+def _features(members: Floats, base: Floats) -> Iterator[Floats]:
     for member in members:
         yield _log(member) - base
     yield base
@@ -75,8 +77,9 @@ def _fit(features: Floats, base: Floats, labels: NDArray[np.int32]) -> Floats:
     for _ in range(_ITERATIONS):
         model = _softmax(base + np.tensordot(coefficients, features, axes=1))
         gradient = np.tensordot(features, observed - model, axes=2) - _RIDGE * coefficients
-        means = (features * model).sum(axis=1)
-        second = np.tensordot(features * model, features, axes=((1, 2), (1, 2)))
+        weighted = features * model
+        means = weighted.sum(axis=1)
+        second = np.tensordot(weighted, features, axes=((1, 2), (1, 2)))
         curvature = second - means @ means.T + _RIDGE * np.eye(n_features)
         step = np.linalg.solve(curvature, gradient)
         longest = np.abs(step).max()

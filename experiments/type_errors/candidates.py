@@ -1,0 +1,168 @@
+"""Other nulls for "contains a calibrated classifier" that were tried and lost to `stacked`.
+
+They are here so that their figures can be printed again, not to be used. All are asymptotic and search
+every replicate as the data were.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from hullcal._compiled.mixing import cumulate, draw_counts, draw_labels
+from hullcal._compiled.streams import key_of
+from hullcal.engines.local import Objective, Problem
+from hullcal.minimizers import Minimizer
+from hullcal.nulls import Null, Outcome, Resampling
+from hullcal.nulls._base import CALIBRATED, Floats, Replicates
+from hullcal.nulls._pool import pooled
+from hullcal.nulls._worlds import World
+from hullcal.nulls.stacked import plausible
+from hullcal.pvalues import exceeds
+
+#: Label draws whose residual vectors are averaged to an expectation.
+_DRAWS = 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate(Null):
+    """A null whose subclass makes the null values."""
+
+    hypothesis: ClassVar[str] = CALIBRATED
+
+    def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:
+        """Search the data, then leave the rest to `values`."""
+        objective = problem.objective
+        replicates = Replicates(minimizer, resampling)
+        found = replicates.minimize(objective)
+        statistic, best = float(found.values[0]), found.weights[0]
+        return Outcome(
+            statistic=statistic,
+            weights=best,
+            distribution=self.values(objective, best, statistic, replicates, resampling),
+            n_evaluations=replicates.n_evaluations,
+            converged=bool(found.converged[0]),
+        )
+
+    def values(
+        self,
+        objective: Objective,
+        best: Floats,
+        statistic: float,
+        replicates: Replicates,
+        resampling: Resampling,
+    ) -> Floats:
+        """Null values."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtTheMinimum(Candidate):
+    """`refit` with labels from the best calibrated combination in place of the likeliest."""
+
+    name: ClassVar[str] = "labels of the minimiser"
+
+    def values(self, objective, best, statistic, replicates, resampling):  # type: ignore[no-untyped-def]
+        return replicates.of_labels(objective, best)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeveralCentres(Candidate):
+    """`recentered` around every plausible combination; the largest p-value counts."""
+
+    name: ClassVar[str] = "recentered, several centres"
+
+    def values(self, objective, best, statistic, replicates, resampling):  # type: ignore[no-untyped-def]
+        counts = np.zeros((resampling.n_resamples, objective.n_samples))
+        draw_counts(resampling.key, 0, objective.measure.rows_per_unit, counts)
+        nulls = []
+        for mixed in _centres(objective, best, resampling):
+            offset = objective.measure.offset_at(mixed, objective.labels[0], objective.parameters)
+            centred = replace(objective, offset=offset).with_row_weights(counts)
+            nulls.append(replicates.minimize(centred).values)
+        return _largest(nulls, statistic)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShiftedPool(Candidate):
+    """Labels from the pool, rows fixed; the pool's residual at the minimiser is subtracted."""
+
+    name: ClassVar[str] = "pool, residual subtracted"
+
+    def values(self, objective, best, statistic, replicates, resampling):  # type: ignore[no-untyped-def]
+        pool, offset = _pool_and_residual(objective, best)
+        labels = _labels(pool, resampling.key, resampling.n_resamples)
+        return replicates.minimize(replace(objective, offset=offset).with_labels(labels)).values
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResampledPool(Candidate):
+    """The same with rows drawn with replacement, every copy with a label of its own."""
+
+    name: ClassVar[str] = "pool, rows resampled"
+
+    def values(self, objective, best, statistic, replicates, resampling):  # type: ignore[no-untyped-def]
+        pool, offset = _pool_and_residual(objective, best)
+        rng = np.random.default_rng(resampling.key)
+        unit = objective.measure.rows_per_unit
+        n_units = objective.n_samples // unit
+        out = np.empty(resampling.n_resamples)
+        for d in range(len(out)):
+            units = rng.integers(n_units, size=n_units)
+            rows = (unit * units[:, None] + np.arange(unit)).ravel()
+            labels = _labels(
+                np.ascontiguousarray(pool[:, rows]), key_of(int(rng.integers(2**62))), 1
+            )
+            drawn = replace(
+                objective,
+                members=np.ascontiguousarray(objective.members[:, :, rows]),
+                labels=labels,
+                row_weights=np.ones(labels.shape),
+                offset=offset,
+            )
+            out[d] = replicates.minimize(drawn).values[0]
+        return out
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneWorld(Candidate):
+    """`stacked` with the minimiser as the only combination that may be calibrated."""
+
+    name: ClassVar[str] = "stacked, one centre"
+
+    def values(self, objective, best, statistic, replicates, resampling):  # type: ignore[no-untyped-def]
+        model = pooled(objective, objective.mixed(objective.maximum_likelihood()))
+        world = World.of(objective.mixed(best), model)
+        labels = world.labels(resampling.key, 0, resampling.n_resamples)
+        return replicates.minimize(objective.with_labels(labels)).values
+
+
+CANDIDATES: tuple[str | Candidate, ...] = (
+    *("recentered", SeveralCentres(), AtTheMinimum(), ShiftedPool(), ResampledPool()),
+    *(OneWorld(), "stacked", "refit"),
+)
+
+
+def _centres(objective: Objective, best: Floats, resampling: Resampling) -> list[Floats]:
+    return plausible(objective, best, objective.maximum_likelihood(), resampling)
+
+
+def _largest(nulls: list[Floats], statistic: float) -> Floats:
+    return max(nulls, key=lambda values: int(exceeds(values, statistic).sum()))
+
+
+def _labels(law: Floats, key: np.ndarray, number: int) -> np.ndarray:
+    cumulative = np.empty(law.shape)
+    cumulate(law, cumulative)
+    labels = np.empty((number, law.shape[1]), dtype=np.int32)
+    draw_labels(cumulative, key, 0, labels)
+    return labels
+
+
+def _pool_and_residual(objective: Objective, weights: Floats) -> tuple[Floats, Floats]:
+    pool = pooled(objective, objective.mixed(objective.maximum_likelihood()))
+    mixed = objective.mixed(weights)
+    residual: Callable[..., Floats] = objective.measure.offset_at
+    draws = _labels(pool, key_of(1), _DRAWS)
+    return pool, sum(residual(mixed, y, objective.parameters) for y in draws) / _DRAWS
