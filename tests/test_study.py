@@ -337,11 +337,55 @@ def _kills_its_process(probs, labels):
     __import__("os").kill(__import__("os").getpid(), 9)
 
 
-def test_a_dead_worker_is_said_to_be_one(tmp_path):
+def test_a_dead_worker_is_said_to_be_one():
     grid = Grid(**SIZES, scenario="S1", measure=_kills_its_process, n_datasets=4)
     with pytest.raises(WorkerDied, match="a worker was lost"):
-        run(grid, n_jobs=2, folder=tmp_path)
-    assert (tmp_path / "journal.jsonl").exists()
+        run(grid, n_jobs=2)
+
+
+def test_results_of_a_function_are_not_kept_since_it_may_change(tmp_path):
+    def measure(probs, labels):
+        return 0.0
+
+    grid = Grid(**SIZES, scenario="S1", measure=measure, n_datasets=2)
+    with pytest.raises(InvalidInputError, match=r"`folder` needs measures.*function 'measure'"):
+        run(grid, folder=tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_protocols_that_test_differently_share_their_data_and_others_do_not():
+    grid = Grid(
+        scenario="S2",
+        protocol=["paper", "paper+two_sided", "authors", "paper+carried_mixing"],
+        measure="skce_ul",
+        n_datasets=1,
+    )
+    paper, two_sided, authors, carried = (cell.draw(0, 5) for cell in grid.cells)
+    np.testing.assert_array_equal(paper.probs, two_sided.probs)
+    np.testing.assert_array_equal(paper.labels, two_sided.labels)
+    assert (paper.probs != authors.probs).any()
+    assert (paper.probs != carried.probs).any()
+
+
+def test_resuming_and_starting_over_at_once_is_refused(tmp_path):
+    with pytest.raises(InvalidInputError, match="got both"):
+        run(SMALL, folder=tmp_path, resume=True, force=True)
+
+
+def test_one_process_keeps_its_ctrl_c(tmp_path):
+    import multiprocessing
+    import signal
+
+    def work(answer):
+        run(Grid(**SIZES, scenario="S1", measure="ece_conf", n_datasets=1))
+        answer.put(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+
+    context = multiprocessing.get_context("fork")
+    answer = context.Queue()
+    process = context.Process(target=work, args=(answer,))
+    process.start()
+    assert answer.get(timeout=120)
+    process.join()
 
 
 @pytest.mark.parametrize("backend", ["nonsense", "dask", "ray"])
@@ -365,9 +409,13 @@ def test_folders_that_hold_something_are_refused(tmp_path):
 
 def test_starting_over_leaves_nothing_of_the_study_before(tmp_path):
     run(SMALL, folder=tmp_path)
-    other = Grid(**SIZES, scenario="S1", measure=_kills_its_process, n_datasets=4)
-    with pytest.raises(WorkerDied):
-        run(other, n_jobs=2, folder=tmp_path, force=True)
+
+    def stop(done, total):
+        if done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(SMALL, folder=tmp_path, force=True, progress=stop)
     assert {path.name for path in tmp_path.iterdir()} == {".lock", "journal.jsonl"}
 
 

@@ -14,8 +14,8 @@ from hullcal._compiled.mixing import cumulate, draw_counts, draw_labels
 from hullcal._compiled.streams import key_of
 from hullcal.engines.local import Objective, Problem
 from hullcal.minimizers import Minimizer
-from hullcal.nulls import Null, Outcome, Resampling
-from hullcal.nulls._base import CALIBRATED, Floats, Replicates
+from hullcal.nulls import CALIBRATED, Null, Outcome, Resampling
+from hullcal.nulls._base import Floats, Replicates
 from hullcal.nulls._pool import pooled
 from hullcal.nulls._worlds import World
 from hullcal.nulls.stacked import plausible

@@ -14,6 +14,7 @@ from experiments.type_errors.running import Rows, affordable, print_estimate, ra
 from experiments.type_errors.tables import RATE_COLUMNS, interval, setting
 from hullcal.simulation import scenario
 from hullcal.simulation.rates import rates_of
+from hullcal.simulation.specs import minimizer_of
 
 #: Levels of the comparison of departures: the smallest of the paper's twelve, and a middling one.
 _LEVELS = (0.05, 0.21)
@@ -235,7 +236,7 @@ def candidates(options: argparse.Namespace) -> None:
     for place, settings in _TRIED.items():
         for measure in ("ece_conf", "ece_cwise"):
             found = joblib.Parallel(n_jobs=options.jobs)(
-                joblib.delayed(_pvalues)(settings, measure, n_resamples, r)
+                joblib.delayed(_pvalues)(settings, measure, options.minimizer, n_resamples, r)
                 for r in range(n_datasets)
             )
             kinds = ["Type II" if place.startswith("S3") else "Type I"] * len(names)
@@ -252,7 +253,7 @@ def candidates(options: argparse.Namespace) -> None:
             title = f"Rejections of {n_datasets} data sets, {place}, {measure}"
             tables.show(list(lines.values()), ("null", "at 0.05", "at 0.2"), title=title)
     columns = ("place", "measure", "null", "alpha", "kind")
-    tables.write(rows, options.out / "candidates.csv", (*columns, *RATE_COLUMNS[-4:]))
+    tables.write(rows, options.out / "candidates.csv", (*columns, *RATE_COLUMNS[-7:]))
 
 
 #: The truth in the hull, a calibrated member beside it, and neither.
@@ -263,12 +264,20 @@ _TRIED: dict[str, dict[str, Any]] = {
 }
 
 
-def _pvalues(settings: dict[str, Any], measure: str, n_resamples: int, r: int) -> list[float]:
+def _pvalues(
+    settings: dict[str, Any], measure: str, search: Any, n_resamples: int, r: int
+) -> list[float]:
     """All candidates on data set r, at seeds of its own."""
     data = scenario(**settings, rng=r)
     return [
         hc.calibration_test(
-            data.probs, data.labels, measure=measure, null=null, n_resamples=n_resamples, rng=r
+            data.probs,
+            data.labels,
+            measure=measure,
+            null=null,
+            minimizer=minimizer_of(search or "pairwise").minimizer,
+            n_resamples=n_resamples,
+            rng=r,
         ).pvalue
         for null in CANDIDATES
     ]

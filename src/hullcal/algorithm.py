@@ -120,7 +120,11 @@ def calibration_test(
         measure=g.name,
         null=reference.name,
         minimizer=search.name,
-        settings={"measure": g.settings(), "minimizer": search.settings()},
+        settings={
+            "measure": g.settings(),
+            "minimizer": search.settings(),
+            "null": reference.settings(),
+        },
         n_evaluations=outcome.n_evaluations,
         converged=outcome.converged,
         seed=seed,

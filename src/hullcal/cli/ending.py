@@ -85,8 +85,9 @@ def ending() -> Iterator[None]:
         _say(f"{error}; {_left_behind()}")
         sys.exit(STOPPED)
     except MemoryError:
-        _say("not enough memory for this input; test fewer rows or members")
-        sys.exit(BAD_INPUT)
+        kept = f"; {_left_behind()}" if _has_journal() else ""
+        _say(f"not enough memory for this input; use fewer rows, members or processes{kept}")
+        sys.exit(STOPPED if kept else BAD_INPUT)
     except Exception as error:
         if _received:
             # A signal in the midst of a library's work may come out as that library's own error.

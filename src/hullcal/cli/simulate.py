@@ -37,7 +37,7 @@ _CALLED = {
 
 
 def _axis(*names: str, kind: Any = str, help: str) -> Callable[[Any], Any]:
-    return click.option(*names, multiple=True, type=kind, help=f"{help}")
+    return click.option(*names, multiple=True, type=kind, help=help)
 
 
 @click.command("simulate", short_help="How often do tests err, where the truth is known?")
@@ -56,7 +56,13 @@ def _axis(*names: str, kind: Any = str, help: str) -> Callable[[Any], Any]:
 @click.option("-D", "--resamples", "n_resamples", type=int, help="For each test. [default: 100]")
 @click.option("--seed", type=click.IntRange(min=0), help="[default: 0]")
 @click.option("--grid", type=_PATH, help="These options in a .json or .toml file; others go first.")
-@click.option("--jobs", type=int, help="Processes; -1 for all cores. Results do not change.")
+@click.option(
+    "--jobs",
+    type=int,
+    default=-1,
+    show_default="all cores",
+    help="Processes; results do not change.",
+)
 @click.option("--backend", help="loky, dask, ray or another of joblib's. [default: loky]")
 @click.option("--output", type=_PATH, help="Folder for all results, and for what is finished.")
 @click.option("--resume", is_flag=True, help="Continue what is in the folder.")

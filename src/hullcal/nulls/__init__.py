@@ -7,9 +7,18 @@ from functools import cache
 from typing import Any
 
 from hullcal._discovery import discover, named
-from hullcal.nulls._base import ONE_CALIBRATED, Null, Outcome, Resampling
+from hullcal.nulls._base import CALIBRATED, ONE_CALIBRATED, TRUTH, Null, Outcome, Resampling
 
-__all__ = ["ONE_CALIBRATED", "Null", "Outcome", "Resampling", "available", "resolve"]
+__all__ = [
+    "CALIBRATED",
+    "ONE_CALIBRATED",
+    "TRUTH",
+    "Null",
+    "Outcome",
+    "Resampling",
+    "available",
+    "resolve",
+]
 
 
 @cache

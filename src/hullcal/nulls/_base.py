@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +68,10 @@ class Null:
                 f"null `{self.name}` needs a residual vector, and measure `{measure.name}` has none; "
                 'use null="stacked", "refit", "maximized" or "paper".'
             )
+
+    def settings(self) -> dict[str, Any]:
+        """The fields of this null."""
+        return asdict(self)
 
     def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:
         """Statistic and reference distribution."""

@@ -105,9 +105,10 @@ def _lines_1_to_5(  # type: ignore[no-untyped-def]
     for replicate in range(out.shape[0]):
         d = first + replicate
         # Line 2. A row drawn twice is two rows: the label of its c-th copy has its own number.
-        draw_rows(key, d, rows)
         if permuted != 0:
             _permute(key, d, rows)
+        else:
+            draw_rows(key, d, rows)
         seen[:] = 0
         for n in range(n_samples):
             copy[n] = seen[rows[n]]

@@ -49,21 +49,23 @@ class Stacked(Null):
         replicates = Replicates(minimizer, resampling)
         observed = replicates.minimize(objective)
         statistic, best = float(observed.values[0]), observed.weights[0]
+        screening = 0
         if objective.n_members == 1:
             distribution = replicates.of_labels(objective, best)
         else:
             likeliest = objective.maximum_likelihood()
             model = pooled(objective, objective.mixed(likeliest))
-            worlds = [
-                World.of(mixed, model)
-                for mixed in plausible(objective, best, likeliest, resampling)
-            ]
+            centres = plausible(objective, best, likeliest, resampling)
+            screening = objective.n_members + (2 + min(_VERTICES, objective.n_members)) * (
+                _TRIALS + 1
+            )
+            worlds = [World.of(mixed, model) for mixed in centres]
             distribution = _largest(worlds, statistic, objective, replicates, resampling)
         return Outcome(
             statistic=statistic,
             weights=best,
             distribution=distribution,
-            n_evaluations=replicates.n_evaluations,
+            n_evaluations=replicates.n_evaluations + screening,
             converged=bool(observed.converged[0]),
         )
 

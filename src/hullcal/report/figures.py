@@ -32,7 +32,7 @@ class Figure:
 
 def figures(assessment: Assessment, gaps: Sequence[ClassGap]) -> dict[str, list[Figure]]:
     """In the order of reading, under their headings; `gaps` are the classes, the worst first."""
-    classifiers, labels = first_rows(assessment)
+    classifiers, labels = some_rows(assessment)
     plan = {
         "p-values and null distributions": _of_tests(assessment),
         "Reliability": _of_reliability(classifiers, labels, assessment, gaps),
@@ -45,11 +45,12 @@ def figures(assessment: Assessment, gaps: Sequence[ClassGap]) -> dict[str, list[
     }
 
 
-def first_rows(assessment: Assessment) -> tuple[ClassifierSet, NDArray[np.int32]]:
+def some_rows(assessment: Assessment) -> tuple[ClassifierSet, NDArray[np.int32]]:
     """As many rows as a picture can show."""
     classifiers, labels = assessment.classifiers, assessment.labels
     if classifiers.n_samples > ROWS:
-        rows = slice(0, ROWS)
+        # Not the first ones: files are often sorted by class.
+        rows = np.linspace(0, classifiers.n_samples - 1, ROWS).astype(np.int64)
         classifiers = ClassifierSet(
             classifiers.probs[rows], members=classifiers.members, classes=classifiers.classes
         )

@@ -15,7 +15,7 @@ from typing import Any
 import hullcal
 from hullcal.assessment import Assessment
 from hullcal.report.classes import ClassGap, class_gaps
-from hullcal.report.figures import ROWS, class_name, figures, first_rows
+from hullcal.report.figures import ROWS, class_name, figures, some_rows
 from hullcal.results import CalibrationTestResult, printable
 from hullcal.uncertainty import UNITS
 
@@ -75,7 +75,7 @@ def render(
 
 def _part(number: int, name: str, assessment: Assessment) -> dict[str, Any]:
     """What the template shows of one set."""
-    gaps = class_gaps(*first_rows(assessment), assessment.weights)
+    gaps = class_gaps(*some_rows(assessment), assessment.weights)
     return {
         "number": number,
         "name": printable(name),
@@ -212,5 +212,5 @@ def _notes(assessment: Assessment) -> list[str]:
             "the generalised Hartley measure merges the less probable of more than 16 classes"
         ] = None
     if assessment.classifiers.n_samples > ROWS:
-        notes[f"figures and the table of classes show the first {ROWS:,} rows"] = None
+        notes[f"figures and the table of classes show {ROWS:,} of the rows, evenly spaced"] = None
     return [printable(note) for note in notes]

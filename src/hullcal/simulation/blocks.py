@@ -11,7 +11,7 @@ import signal
 import threading
 import warnings
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor
+from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -77,7 +77,6 @@ def run_block(
     block: Block, tests: Sequence[Test], seed: int, n_resamples: int
 ) -> tuple[Key, Columns]:
     """Draw the data sets of a block and test them; a list of values for every test."""
-    leave_interrupts_to_the_parent()
     protocol = protocols.resolve(block.cell.protocol)
     columns: Columns = {name: [[] for _ in tests] for name in COLUMNS}
     for r in range(block.first, block.last):
@@ -111,6 +110,12 @@ def run_block(
     return block.key, columns
 
 
+def in_worker(block: Block, tests: Sequence[Test], seed: int, n_resamples: int) -> Any:
+    """The same where the process may be a worker's."""
+    leave_interrupts_to_the_parent()
+    return run_block(block, tests, seed, n_resamples)
+
+
 def leave_interrupts_to_the_parent() -> None:
     """In a worker, ignore the Ctrl-C of a terminal: the parent ends its workers in good order."""
     worker = multiprocessing.current_process().name != "MainProcess"
@@ -130,12 +135,10 @@ def run_all(
     import joblib
 
     how = {} if n_jobs is None else {"n_jobs": n_jobs}
-    tasks = [
-        joblib.delayed(run_block)(block, grid.tests, grid.seed, grid.n_resamples)
-        for block in blocks
-    ]
     with _chosen(backend):
         parallel = joblib.Parallel(batch_size=1, **how)
+        task = joblib.delayed(run_block if parallel.n_jobs == 1 else in_worker)
+        tasks = [task(block, grid.tests, grid.seed, grid.n_resamples) for block in blocks]
         if parallel.n_jobs != 1:
             _check_pickles(grid.tests)
             _compile(grid)
@@ -152,9 +155,9 @@ def run_all(
                 result = next(results)
             except StopIteration:
                 return
-            except (StudyError, MemoryError):
-                raise
             except Exception as error:
+                if not _is_loss(error):
+                    raise
                 raise WorkerDied(
                     f"a worker was lost ({type(error).__name__}: {_first_line(error)})"
                 ) from error
@@ -213,6 +216,13 @@ def _check_pickles(tests: Sequence[Test]) -> None:
                 f"`measure` {test.measure.name} must be one that other processes can be sent; got "
                 f"{error}. Define it at the top of a module, or pass `n_jobs=1`."
             ) from error
+
+
+def _is_loss(error: Exception) -> bool:
+    """Whether an exception speaks of a lost worker, and not of the work."""
+    lost = (BrokenExecutor, CancelledError, ConnectionError, EOFError, TimeoutError)
+    cluster = type(error).__module__.partition(".")[0] in ("distributed", "ray")
+    return isinstance(error, lost) or cluster
 
 
 def _first_line(error: BaseException) -> str:

@@ -38,6 +38,8 @@ class ErrorRates:
     n_datasets : int
     seed : int
         Gives the same rates again as `rng`.
+    settings : dict
+        What was drawn and how it was tested.
     """
 
     alpha: NDArray[np.float64]
@@ -49,9 +51,11 @@ class ErrorRates:
     pvalues: NDArray[np.float64]
     n_datasets: int
     seed: int
+    settings: dict[str, Any]
 
     def __str__(self) -> str:
         lines = [
+            ", ".join(f"{name}={value}" for name, value in self.settings.items()),
             f"{self.kind} error in {self.n_datasets} data sets, with 95 % intervals",
             " alpha  rejected  error  interval",
         ]
@@ -134,4 +138,5 @@ def error_rates(
         pvalues=study.tests["pvalue"],
         n_datasets=grid.n_datasets,
         seed=seed,
+        settings=grid.cells[0].described() | grid.tests[0].described(),
     )

@@ -6,7 +6,7 @@ import hashlib
 import json
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from itertools import product
 from typing import Any, TypeVar
@@ -79,12 +79,18 @@ class Cell:
         return sum(int(word) << (32 * i) for i, word in enumerate(words))
 
     def _stream(self, seed: int, r: int, purpose: int) -> np.random.SeedSequence:
+        # Protocols that make the same data share them, so that only their tests differ.
+        data = replace(self, protocol=protocols.resolve(self.protocol).of_data().name)
         # Words of the spawn key cannot run into those of the seed, which numpy pads.
-        high, low = int(self.key[:8], 16), int(self.key[8:], 16)
+        high, low = int(data.key[:8], 16), int(data.key[8:], 16)
         return np.random.SeedSequence(seed, spawn_key=(high, low, r, purpose))
 
+    def described(self) -> dict[str, Any]:
+        """What plays a part here, by name."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
     def __str__(self) -> str:
-        given = {name: value for name, value in asdict(self).items() if value is not None}
+        given = self.described()
         name = given.pop("scenario")
         return f"{name} ({', '.join(f'{key}={value}' for key, value in given.items())})"
 
@@ -216,7 +222,8 @@ class Grid:
 
 def _several(values: Any, name: str, check: Callable[[Any], Value]) -> tuple[Value, ...]:
     """One value or several, each checked, none twice."""
-    single = isinstance(values, str) or not isinstance(values, Iterable)
+    several = isinstance(values, Iterable) and not isinstance(values, str)
+    single = not several or getattr(values, "ndim", 1) == 0
     checked = tuple(dict.fromkeys(check(value) for value in ((values,) if single else values)))
     if not checked:
         raise InvalidInputError(f"`{name}` must have at least one value; got none. Leave it out.")

@@ -43,7 +43,9 @@ class Journal:
         stack.callback(os.close, self._file)
 
     @classmethod
-    def open(cls, folder: Path, configuration: Mapping[str, Any], *, resume: bool) -> Self:
+    def open(
+        cls, folder: Path, configuration: Mapping[str, Any], *, resume: bool, new: bool = False
+    ) -> Self:
         """Open the folder's journal, or begin one.
 
         Parameters
@@ -54,6 +56,8 @@ class Journal:
             All that determines the numbers.
         resume : bool
             Whether a journal that is there is continued; otherwise it is replaced.
+        new : bool
+            Whether there must be none: another process may have begun one since somebody looked.
 
         Raises
         ------
@@ -64,6 +68,11 @@ class Journal:
         with contextlib.ExitStack() as stack:
             stack.enter_context(locked(folder))
             header = _header(configuration)
+            if new and path.exists():
+                raise InvalidInputError(
+                    f"`folder` must not hold a study yet; got {str(folder)!r} with a journal that has "
+                    "just been begun. Choose another folder."
+                )
             if resume and path.exists():
                 blocks, length = _read(path, header)
                 # What follows a torn line would be lost with it.

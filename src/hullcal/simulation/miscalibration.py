@@ -126,7 +126,7 @@ def distance(
     pairwise = measure.accumulate is None and not hasattr(measure, "n_bins")
     n_rows = _ROWS_OF_PAIRS if pairwise else _ROWS
     n_rows = max(min(n_rows, _ROOM // (n_members * n_classes)), _ROWS_OF_PAIRS)
-    # Every row as often as every other, so that no chance but that of the labels is left.
+    # As evenly as can be: where all rows find a place, hardly any chance but that of labels is left.
     rows = rng.permutation(np.resize(rng.permutation(total), n_rows))
     mixed = world.mixed[rows]
     classifiers = ClassifierSet(world.probs[rows])

@@ -40,7 +40,8 @@ class Power(Result):
     n_needed : int or None
         Rows that give it; None if that is not between the numbers tried.
     n_needed_interval : tuple of two ints or None
-        Where `n_needed` lies by the intervals of the rates; None for an end beyond the numbers tried.
+        Where `n_needed` lies by the intervals of the rates. None for a lower end below the fewest
+        rows tried and for an upper end above the most; an end beyond the other side is that number.
         It knows of the chance in the simulation, not of how well these rows stand for others.
     miscalibration : str
     amount : float

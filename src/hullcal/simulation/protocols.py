@@ -67,6 +67,10 @@ class Protocol:
             return "+".join(["paper", *on])
         return "-".join(["authors", *off])
 
+    def of_data(self) -> Protocol:
+        """The protocol with the switches alone that concern the data, not their tests."""
+        return Protocol(**{switch: getattr(self, switch) for switch in _OF_DATA})
+
     def measure(self, measure: Measure) -> Measure:
         """The measure as this protocol computes it."""
         return as_in_the_scripts(
@@ -94,6 +98,7 @@ class Protocol:
 
 #: The differences, in the order in which the definitions list them.
 SWITCHES = tuple(field.name for field in fields(Protocol))
+_OF_DATA = ("sparse_weights", "corner_outside", "carried_mixing")
 PAPER = Protocol()
 AUTHORS = Protocol(**dict.fromkeys(SWITCHES, True))
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hullcal import nulls
-from hullcal.nulls._base import TRUTH
+from hullcal._validation import InvalidInputError
+from hullcal.nulls import TRUTH
 from hullcal.simulation.scenarios import HOLDS
 
 __all__ = ["kind_of_error", "rate_table", "rates_of", "wilson"]
@@ -28,6 +29,10 @@ def wilson(count: int, total: int) -> tuple[float, float]:
     >>> low, round(high, 4)
     (0.0, 0.037)
     """
+    if not 0 <= count <= total or total < 1:
+        raise InvalidInputError(
+            f"`count` must lie between 0 and `total`, and `total` be at least 1; got {count} and {total}."
+        )
     share, square = count / total, _Z * _Z / total
     middle = (share + square / 2.0) / (1.0 + square)
     half = _Z / (1.0 + square) * math.sqrt(share * (1.0 - share) / total + square / (4.0 * total))

@@ -90,9 +90,12 @@ class Test:
             "minimizer": self.minimizer.name,
         }
 
+    def described(self) -> dict[str, Any]:
+        """What plays a part here, by name."""
+        return {name: value for name, value in self.names().items() if value is not None}
+
     def __str__(self) -> str:
-        given = {name: value for name, value in self.names().items() if value is not None}
-        return ", ".join(f"{name}={value}" for name, value in given.items())
+        return ", ".join(f"{name}={value}" for name, value in self.described().items())
 
     def parts(self, protocol: Protocol) -> tuple[Measure, Null, Minimizer]:
         """What `calibration_test` takes, as a protocol has it."""
@@ -156,7 +159,12 @@ def minimizer_of(spec: Any) -> MinimizerSpec:
 
 def null_of(name: Any) -> str:
     """The name of a null, checked."""
-    return nulls.resolve(name).name if isinstance(name, str) else nulls.resolve(str(name)).name
+    if isinstance(name, str) and name in nulls.available():
+        return name
+    raise InvalidInputError(
+        f"`null` must be one of {', '.join(nulls.available())}; got {name!r:.80}. "
+        "A study names its nulls."
+    )
 
 
 def _split(spec: str, parameter: str, what: str) -> tuple[str, int | None]:

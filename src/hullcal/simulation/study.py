@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError, check_jobs
+from hullcal.measures import CustomMeasure
 from hullcal.progress import reporting
 from hullcal.simulation import files
 from hullcal.simulation.blocks import COLUMNS, Block, Columns, blocks_of, run_all
@@ -105,6 +106,12 @@ def run(
     """
     if not isinstance(grid, Grid):
         raise InvalidInputError(f"`grid` must be a Grid; got {grid!r:.80}.")
+    if resume and force:
+        raise InvalidInputError(
+            "`resume` continues and `force` starts over; got both. Choose one of them."
+        )
+    if folder is not None:
+        _check_named(grid)
     # joblib's own reading of other negative numbers is not ours.
     n_jobs = None if n_jobs is None else check_jobs(n_jobs)
     blocks = blocks_of(grid)
@@ -113,7 +120,9 @@ def run(
         journal = None
         if folder is not None:
             place = _checked(Path(folder), resume=resume, force=force)
-            opened = Journal.open(place, files.configuration(grid), resume=resume and not force)
+            opened = Journal.open(
+                place, files.configuration(grid), resume=resume, new=not (resume or force)
+            )
             journal = stack.enter_context(opened)
             finished = journal.blocks
             if force:
@@ -153,6 +162,17 @@ def _run(
                 done += ways * (key[2] - key[1])
                 if report is not None:
                     report(done, grid.n_tests)
+
+
+def _check_named(grid: Grid) -> None:
+    """Refuse functions where results are kept: a name cannot tell a function from its successor."""
+    for test in grid.tests:
+        if isinstance(test.measure.measure, CustomMeasure):
+            raise InvalidInputError(
+                f"`folder` needs measures that are values; got the function {test.measure.name!r}, "
+                "which may be another one when the study is resumed. Leave `folder` out, or derive a "
+                "Measure."
+            )
 
 
 def _checked(folder: Path, *, resume: bool, force: bool) -> Path:

@@ -45,9 +45,13 @@ class Trials:
 
     def rejections(self, block: Block) -> tuple[Block, int]:
         """How many of the data sets first, ..., last - 1 of so many rows are rejected."""
-        leave_interrupts_to_the_parent()
         n_samples, first, last = block
         return block, sum(self._rejected(n_samples, r) for r in range(first, last))
+
+    def in_worker(self, block: Block) -> tuple[Block, int]:
+        """The same where the process is a worker's."""
+        leave_interrupts_to_the_parent()
+        return self.rejections(block)
 
     def _rejected(self, n_samples: int, r: int) -> bool:
         try:
@@ -109,7 +113,7 @@ def run_trials(
     # Compile here and once, where a notice can be given; workers find it done.
     replace(trials, n_resamples=1).rejections((blocks[-1][0], 0, 1))
     parallel = joblib.Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator_unordered")
-    results = parallel(joblib.delayed(trials.rejections)(block) for block in blocks)
+    results = parallel(joblib.delayed(trials.in_worker)(block) for block in blocks)
     try:
         yield from results
     except BrokenExecutor as error:
