@@ -25,8 +25,8 @@ class Cobyla(Minimizer):
 
     COBYLA may step a little outside the simplex; g is evaluated at the point scaled back onto it.
     The value of the point returned is one evaluation more than the budget. `library` is "scipy", or
-    "nlopt" for the C translation of Powell's program: another path of the same method, and a hundred
-    times faster than scipy's, which is written in Python.
+    "nlopt" for the C translation of Powell's program: another path of the same method, and faster
+    than scipy's, which is written in Python.
     """
 
     name: ClassVar[str] = "cobyla"
