@@ -94,7 +94,8 @@ def test_a_test_answers_both_questions_in_two_sentences(folder):
     assert "the convex hull of the members contains the truth" in done.stdout
     assert done.stdout.count("Perhaps:") == 2
     assert "left" in done.stdout
-    assert done.stderr == ""
+    # On a machine that is new to it the program may say that it compiles.
+    assert not [line for line in done.stderr.splitlines() if "compiling" not in line]
 
 
 def test_its_numbers_are_those_of_the_library(folder, data):

@@ -377,6 +377,7 @@ def test_one_process_keeps_its_ctrl_c(tmp_path):
     import signal
 
     def work(answer):
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         run(Grid(**SIZES, scenario="S1", measure="ece_conf", n_datasets=1))
         answer.put(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
 

@@ -119,8 +119,16 @@ def _largest(
 
 
 def _share_of(progress: Progress | None, before: int, n_runs: int, total: int) -> Progress | None:
-    """Progress of one part of the work, told in resamples of the whole."""
+    """Progress of one part of the work, told in resamples of the whole whenever one more is done."""
     if progress is None:
         return None
-    told = progress
-    return lambda done, _: told((before + done) * total // n_runs, total)
+    told = before * total // n_runs
+
+    def report(done: int, _: int) -> None:
+        nonlocal told
+        share = (before + done) * total // n_runs
+        if share > told:
+            told = share
+            progress(share, total)
+
+    return report
