@@ -48,7 +48,6 @@ S2_STRENGTHS = (0.3, 1.0)
 S3_STRENGTHS = (0.05, 0.1, 0.2, 0.35, 0.6, 1.0)
 EVERYWHERE = ("ece_conf", "ece_cwise", "skce_ul")
 AT_THE_CENTRE = ("hl_cwise", "skce_uq", "skce_b")
-CALIBRATED_SIZES = (150, 300, 1000)
 #: Data sets where a hypothesis is true and where it is not, by N. A level needs more of them than a
 #: power, and with N grows the time that one takes.
 _DATASETS = {100: (150, 25), 500: (80, 20), 1000: (60, 15)}

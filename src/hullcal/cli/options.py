@@ -161,6 +161,16 @@ _TEST = (
 )
 
 
+format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "csv"]),
+    default="table",
+    show_default=True,
+    help="What is printed.",
+)
+
+
 def input_options(command: Command) -> Command:
     """FILE and everything that says how to read it, as one argument `files`."""
 

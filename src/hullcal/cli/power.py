@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from hullcal.cli.options import Files, check_outputs, input_options, known
+from hullcal.cli.options import Files, check_outputs, format_option, input_options, known
 from hullcal.cli.wording import as_options
 from hullcal.cli.working import working
 
@@ -92,14 +92,7 @@ _CALLED = {
 @click.option(
     "--jobs", default=-1, show_default="all cores", help="Processes; results do not change."
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json", "csv"]),
-    default="table",
-    show_default=True,
-    help="What is printed.",
-)
+@format_option
 @click.option(
     "--output", type=click.Path(path_type=Path), help="Write what would be printed to this file."
 )

@@ -14,6 +14,7 @@ import click
 from hullcal._validation import InvalidInputError
 from hullcal.cli import tables
 from hullcal.cli.ending import resumable
+from hullcal.cli.options import format_option
 from hullcal.cli.wording import as_options
 from hullcal.cli.working import working
 
@@ -67,14 +68,7 @@ def _axis(*names: str, kind: Any = str, help: str) -> Callable[[Any], Any]:
 @click.option("--output", type=_PATH, help="Folder for all results, and for what is finished.")
 @click.option("--resume", is_flag=True, help="Continue what is in the folder.")
 @click.option("--force", is_flag=True, help="Start over what is in the folder.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json", "csv"]),
-    default="table",
-    show_default=True,
-    help="What is printed.",
-)
+@format_option
 @click.option("--quiet", is_flag=True, help="No progress bar and no notices.")
 def command(
     *,

@@ -9,7 +9,14 @@ import click
 
 from hullcal.cli import tables
 from hullcal.cli.ending import REJECTED
-from hullcal.cli.options import Files, TestOptions, check_outputs, input_options, test_options
+from hullcal.cli.options import (
+    Files,
+    TestOptions,
+    check_outputs,
+    format_option,
+    input_options,
+    test_options,
+)
 from hullcal.cli.running import run_tests
 
 _PATH = click.Path(path_type=Path)
@@ -18,14 +25,7 @@ _PATH = click.Path(path_type=Path)
 @click.command("test", short_help="Does the hull contain a calibrated classifier, or the truth?")
 @input_options
 @test_options
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json", "csv"]),
-    default="table",
-    show_default=True,
-    help="What is printed.",
-)
+@format_option
 @click.option("--output", type=_PATH, help="Write what would be printed to this file.")
 @click.option("--report", type=_PATH, help="Also write a report, one HTML file.")
 @click.option("--force", is_flag=True, help="Overwrite files that exist.")

@@ -140,7 +140,8 @@ def run_all(
         task = joblib.delayed(run_block if parallel.n_jobs == 1 else in_worker)
         tasks = [task(block, grid.tests, grid.seed, grid.n_resamples) for block in blocks]
         if parallel.n_jobs != 1:
-            _check_pickles(grid.tests)
+            for test in grid.tests:
+                check_pickles(measure=test.measure.measure, minimizer=test.minimizer.minimizer)
             _compile(grid)
         results: Any
         try:
@@ -204,17 +205,17 @@ def _compile(grid: Grid) -> None:
     run_block(Block(smallest, 0, 1), compiled, 0, 1)
 
 
-def _check_pickles(tests: Sequence[Test]) -> None:
-    """Refuse what no process could be sent, before any is started."""
+def check_pickles(**parts: Any) -> None:
+    """Refuse what no process could be sent, before any is started; parts by their parameter."""
     from joblib.externals.loky.backend import reduction
 
-    for test in tests:
+    for parameter, part in parts.items():
         try:
-            reduction.dumps(test)
+            reduction.dumps(part)
         except (pickle.PicklingError, TypeError, AttributeError) as error:
             raise InvalidInputError(
-                f"`measure` {test.measure.name} must be one that other processes can be sent; got "
-                f"{error}. Define it at the top of a module, or pass `n_jobs=1`."
+                f"`{parameter}` {part.name} must be one that other processes can be sent; got {error}. "
+                "Define it at the top of a module, or pass `n_jobs=1`."
             ) from error
 
 

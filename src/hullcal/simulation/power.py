@@ -25,11 +25,12 @@ from hullcal.minimizers import Minimizer
 from hullcal.nulls import Null
 from hullcal.progress import reporting
 from hullcal.sets import ClassifierSet
+from hullcal.simulation.blocks import check_pickles
 from hullcal.simulation.miscalibration import World, check_amount, distance
 from hullcal.simulation.needed import Power, needed
 from hullcal.simulation.rates import wilson
 from hullcal.simulation.specs import MeasureSpec, measure_of, minimizer_of
-from hullcal.simulation.trials import Trials, check_pickles, run_trials
+from hullcal.simulation.trials import Trials, run_trials
 
 __all__ = ["Power", "power"]
 
@@ -150,7 +151,7 @@ def power(
     )
     trials = Trials(world, g, reference, search, n_resamples, alpha, seed)
     if jobs > 1:
-        check_pickles(g, reference, search)
+        check_pickles(measure=g, null=reference, minimizer=search)
     with reporting(progress, "tests") as report:
         if report is not None:
             report(0, len(sizes) * n_datasets)

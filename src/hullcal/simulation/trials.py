@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import pickle
 import warnings
 from collections.abc import Generator, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from hullcal._validation import HullcalWarning, InvalidInputError
+from hullcal._validation import HullcalWarning
 from hullcal.algorithm import calibration_test
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
@@ -20,7 +18,7 @@ from hullcal.simulation.blocks import StudyError, WorkerDied, leave_interrupts_t
 from hullcal.simulation.miscalibration import World
 from hullcal.simulation.specs import MeasureSpec, MinimizerSpec, Test
 
-__all__ = ["Trials", "check_pickles", "run_trials"]
+__all__ = ["Trials", "run_trials"]
 
 #: What streams are for.
 _DATA, _TEST = 0, 1
@@ -123,17 +121,3 @@ def run_trials(
             # Whoever stops early knows that results are lost.
             warnings.simplefilter("ignore")
             results.close()
-
-
-def check_pickles(*parts: Any) -> None:
-    """Refuse what no process could be sent, before any is started."""
-    from joblib.externals.loky.backend import reduction
-
-    for part in parts:
-        try:
-            reduction.dumps(part)
-        except (pickle.PicklingError, TypeError, AttributeError) as error:
-            raise InvalidInputError(
-                f"`measure` {part.name} must be one that other processes can be sent; got {error}. "
-                "Define it at the top of a module, or pass `n_jobs=1`."
-            ) from error
