@@ -4,11 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test test-statistical coverage lint bench docs clean
+.PHONY: help demo test test-deep test-statistical coverage table1 lint bench docs clean
 
 help:
 	@echo "make demo              test three ensembles on real data, write demo/report.html"
 	@echo "make test              run the tests"
+	@echo "make test-deep         run the tests that need PyTorch, on small real data sets"
+	@echo "make table1            train the networks of the paper's Table 1 and test them (an hour)"
 	@echo "make test-statistical  run the full level and power simulations (an hour)"
 	@echo "make coverage          run the tests uncompiled and report coverage"
 	@echo "make lint              ruff and mypy"
@@ -19,6 +21,10 @@ $(VENV)/made: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hullcal needs Python 3.11 or newer; try: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
 	$(INSTALL) -e '.[test,sklearn]'
+	touch $@
+
+$(VENV)/made-deep: $(VENV)/made
+	$(INSTALL) -e '.[deep]'
 	touch $@
 
 $(VENV)/made-lint: $(VENV)/made
@@ -37,14 +43,20 @@ demo: $(VENV)/made
 	$(BIN)/hullcal demo
 
 test: $(VENV)/made
-	$(BIN)/python -m pytest -q -n auto -m "not statistical"
+	$(BIN)/python -m pytest -q -n auto -m "not statistical and not deep"
+
+test-deep: $(VENV)/made-deep
+	$(BIN)/python -m pytest -q -n auto -m deep tests
+
+table1: $(VENV)/made-deep
+	$(BIN)/python -m experiments.deep_ensembles
 
 test-statistical: $(VENV)/made
 	$(BIN)/python -m pytest -q -n auto -m statistical
 
 # Compiled loops are invisible to coverage, so the fast tests run once more without compilation.
 coverage: $(VENV)/made
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n auto -m "not statistical" --cov --cov-report=term
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n auto -m "not statistical and not deep" --cov --cov-report=term
 
 lint: $(VENV)/made-lint
 	$(BIN)/ruff check .

@@ -30,6 +30,7 @@ _ROOMS = (
     "assessment",
     "binning",
     "classical",
+    "ensembles",
     "io",
     "kernels",
     "measures",
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from hullcal import assessment as assessment
     from hullcal import binning as binning
     from hullcal import classical as classical
+    from hullcal import ensembles as ensembles
     from hullcal import io as io
     from hullcal import kernels as kernels
     from hullcal import measures as measures
