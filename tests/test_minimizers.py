@@ -16,7 +16,7 @@ import pytest
 import hullcal as hc
 import oracles
 from hullcal import HullcalWarning, InvalidInputError
-from hullcal.engines.local import Objective
+from hullcal.engines.objective import Objective
 
 SEARCHES = hc.minimizers.available()
 MEASURES = hc.measures.available()

@@ -12,7 +12,8 @@ import numpy as np
 
 from hullcal._compiled.mixing import cumulate, draw_counts, draw_labels
 from hullcal._compiled.streams import key_of
-from hullcal.engines.local import Objective, Problem
+from hullcal.engines.local import Problem
+from hullcal.engines.objective import Objective
 from hullcal.minimizers import Minimizer
 from hullcal.nulls import CALIBRATED, Null, Outcome, Resampling
 from hullcal.nulls._base import Floats, Replicates

@@ -14,7 +14,7 @@ Value = TypeVar("Value")
 
 
 def discover(package: ModuleType, base: type) -> dict[str, Any]:
-    """Default values, by name, of the subclasses of `base` that the package's public files define."""
+    """Default values, by name, of the public subclasses of `base` in the package's public files."""
     found: dict[str, Any] = {}
     for info in pkgutil.iter_modules(package.__path__):
         if info.name.startswith("_"):
@@ -22,7 +22,7 @@ def discover(package: ModuleType, base: type) -> dict[str, Any]:
         module = importlib.import_module(f"{package.__name__}.{info.name}")
         for kind in vars(module).values():
             mine = isinstance(kind, type) and kind.__module__ == module.__name__
-            if mine and issubclass(kind, base):
+            if mine and issubclass(kind, base) and not kind.__name__.startswith("_"):
                 found.update({value.name: value for value in kind.defaults()})
     return found
 

@@ -5,137 +5,25 @@ from __future__ import annotations
 import mmap
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._compiled.jit import F1, F2, F3, I2, INT, L1, driver
-from hullcal._compiled.mixing import maximum_likelihood, mix
+from hullcal._compiled.mixing import mix
 from hullcal.distinct import Distinct
+from hullcal.engines.entries import Entries
+from hullcal.engines.objective import Objective
 from hullcal.measures import Measure
 from hullcal.sets import ClassifierSet
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 
-#: EM steps behind the label-dependent start of a search; a start need not be at the maximum.
-START_ITERATIONS = 12
-EM_ITERATIONS = 500
 #: Probabilities read by one block of replicates.
 _BLOCK = 50_000_000
-EM_TOLERANCE = 1e-9
-#: Bytes of working memory that need no thought.
-_ROOM = 2**27
 #: Probabilities packed at a time.
 _PACKED = 2_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Objective:
-    """g as a function of the weights, for one set of predictions and one or more *cases*.
-
-    A case is a labelling and a weighting of the rows: the data are one case, replicates are others.
-    `members` holds the distinct members in an order that does not depend on the user's, as
-    (n_members, n_classes, n_samples).
-    """
-
-    measure: Measure
-    members: Floats
-    labels: NDArray[np.int32]
-    row_weights: Floats
-    parameters: Floats
-    offset: Floats
-
-    @property
-    def n_members(self) -> int:
-        return int(self.members.shape[0])
-
-    @property
-    def n_classes(self) -> int:
-        return int(self.members.shape[1])
-
-    @property
-    def n_samples(self) -> int:
-        return int(self.members.shape[2])
-
-    @property
-    def n_cases(self) -> int:
-        return int(self.labels.shape[0])
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """Floats of state and scratch that the measure's loop needs."""
-        return (
-            self.measure.state_size(self.n_classes),
-            self.measure.scratch_size(self.n_classes, self.n_samples),
-        )
-
-    def threads(self, wanted: int) -> int:
-        """As many threads as their mixed predictions leave room for in memory.
-
-        A search holds two of them; where they are large, those of all threads together stay within
-        a quarter of the members' own size.
-        """
-        needed = 2 * int(self.members[0].nbytes)
-        if wanted * needed <= _ROOM:
-            return wanted
-        return max(1, min(wanted, int(self.members.nbytes) // (4 * needed)))
-
-    def values(self, weights: Floats, cases: NDArray[np.int64]) -> Floats:
-        """g at each row of `weights`, for the case named beside it."""
-        out = np.empty(len(weights))
-        _values(
-            self.measure.value,
-            self.members,
-            self.labels,
-            self.row_weights,
-            self.parameters,
-            self.offset,
-            *self.sizes,
-            np.ascontiguousarray(weights),
-            cases,
-            out,
-        )
-        return out
-
-    def mixed(self, weights: Floats) -> Floats:
-        """The combination itself, (n_classes, n_samples)."""
-        out = np.empty(self.members.shape[1:])
-        mix(self.members, weights, out)
-        return out
-
-    def starts(self) -> Floats:
-        """Where a search of each case begins: the mean and a few steps towards maximum likelihood.
-
-        The shape is (n_cases, 2, n_members).
-        """
-        out = np.full((self.n_cases, 2, self.n_members), 1.0 / self.n_members)
-        for labels, row_weights, starts in zip(self.labels, self.row_weights, out, strict=True):
-            maximum_likelihood(self.members, labels, row_weights, START_ITERATIONS, -1.0, starts[1])
-        return out
-
-    def maximum_likelihood(self) -> Floats:
-        """EM weights of the first case."""
-        weights = np.empty(self.n_members)
-        maximum_likelihood(
-            self.members, self.labels[0], self.row_weights[0], EM_ITERATIONS, EM_TOLERANCE, weights
-        )
-        return weights
-
-    def recentered(self, weights: Floats) -> Objective:
-        """The objective whose residual vector has the first case's at `weights` subtracted."""
-        mixed = self.mixed(weights)
-        return replace(self, offset=self.measure.offset_at(mixed, self.labels[0], self.parameters))
-
-    def with_labels(self, labels: NDArray[np.int32]) -> Objective:
-        """The same rows under other labellings."""
-        return replace(self, labels=labels, row_weights=np.ones(labels.shape))
-
-    def with_row_weights(self, row_weights: Floats) -> Objective:
-        """The first case's labels under other weightings of the rows."""
-        labels = np.repeat(self.labels[:1], len(row_weights), axis=0)
-        return replace(self, labels=labels, row_weights=row_weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +47,7 @@ class Problem:
             row_weights=np.ones((1, len(labels))),
             parameters=measure.parameters(average.T),
             offset=measure.no_offset(members.shape[1]),
+            entries=Entries.of(members, measure),
         )
         return cls(objective, distinct)
 
@@ -258,17 +147,3 @@ def run_blocks(
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-
-
-@driver(F3, I2, F2, F1, F1, INT, INT, F2, L1, F1)
-def _values(  # type: ignore[no-untyped-def]
-    value, members, labels, row_weights, parameters, offset, state_size, scratch_size,
-    weights, cases, out,
-):  # fmt: skip
-    mixed = np.empty(members.shape[1:])
-    state = np.zeros(state_size)
-    scratch = np.zeros(scratch_size)
-    for r in range(weights.shape[0]):
-        mix(members, weights[r], mixed)
-        case = cases[r]
-        out[r] = value(mixed, labels[case], row_weights[case], parameters, offset, state, scratch)

@@ -44,6 +44,8 @@ class Measure:
     #: How many consecutive rows stay together when rows are resampled with their labels.
     rows_per_unit: ClassVar[int] = 1
     min_samples: ClassVar[int] = 1
+    #: Whether the form over entries needs the sums of all other probabilities, class by class.
+    wants_rests: ClassVar[bool] = False
 
     @classmethod
     def defaults(cls) -> tuple[Measure, ...]:
@@ -111,6 +113,24 @@ class Measure:
         )
         return state
 
+    def over_entries(self, n_classes: int, n_samples: int) -> Measure | None:
+        """The same measure of a few entries of the predictions, if it can be had from them.
+
+        Its `value` takes `mixed` of shape (1, n_entries), sorted by row and then by class, positions
+        of entries for labels, and `entry_parameters` for parameters.
+        """
+        return None
+
+    def matters(self, members: Floats) -> NDArray[np.bool_]:
+        """Which probabilities (n_classes, n_samples) have to be entries, whatever the weights."""
+        raise NotImplementedError
+
+    def entry_parameters(
+        self, rows: NDArray[np.int32], classes: NDArray[np.int32], n_samples: int
+    ) -> Floats:
+        """What the loop over entries must know."""
+        raise NotImplementedError
+
     def check(self, n_samples: int, *, stacklevel: int = 4) -> None:
         """Refuse data for which the measure is not defined; warn of data for which it says little."""
         if n_samples < self.min_samples:
@@ -129,3 +149,14 @@ class Measure:
     def settings(self) -> dict[str, Any]:
         """The fields that make this measure differ from others of its kind."""
         return asdict(self)
+
+
+#: Mixed predictions lie between the members', but for this much of rounding.
+ROUNDING = 1e-12
+
+
+def as_floats(numbers: NDArray[np.integer]) -> Floats:
+    """Unsigned 32-bit numbers packed into an array of floats, to be viewed by a compiled loop."""
+    padded = np.zeros(-(-len(numbers) // 2) * 2, dtype=np.uint32)
+    padded[: len(numbers)] = numbers
+    return padded.view(np.float64)

@@ -13,7 +13,7 @@ from hullcal._compiled.mixing import fill
 from hullcal._compiled.sums import absolute_distance
 from hullcal._validation import check_integer
 from hullcal.binning import bin_indices, edges
-from hullcal.measures._base import Floats, Measure
+from hullcal.measures._base import ROUNDING, Floats, Measure, as_floats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +47,21 @@ class ConfidenceECE(Measure):
 
     def scratch_size(self, n_classes: int, n_samples: int) -> int:
         return 3 * n_samples + _STRANDS * self.n_bins
+
+    def over_entries(self, n_classes: int, n_samples: int) -> Measure | None:
+        return _OverEntries(n_bins=self.n_bins, n_rows=n_samples)
+
+    def matters(self, members: Floats) -> NDArray[np.bool_]:
+        # A class whose largest probability is below another's smallest is never predicted.
+        least: Floats = members.min(axis=0).max(axis=0)
+        largest: Floats = members.max(axis=0)
+        return largest >= least * (1.0 - ROUNDING)
+
+    def entry_parameters(
+        self, rows: NDArray[np.int32], classes: NDArray[np.int32], n_samples: int
+    ) -> Floats:
+        ends = np.searchsorted(rows, np.arange(n_samples), side="right")
+        return np.concatenate([self.parameters(np.empty((0, 0))), as_floats(ends)])
 
 
 @compiled_part
@@ -83,16 +98,10 @@ def _top_class(mixed, confidence, predicted):  # type: ignore[no-untyped-def]
 _STRANDS = 8
 
 
-@compiled
-def _accumulate(mixed, labels, row_weights, edges, state, scratch):  # type: ignore[no-untyped-def]
-    n_samples = mixed.shape[1]
-    n_bins = state.shape[0]
-    confidence = scratch[:n_samples]
-    gap = scratch[n_samples : 2 * n_samples]
-    sums = scratch[2 * n_samples : 2 * n_samples + _STRANDS * n_bins]
-    # Unsigned, since a bin is never counted from the end.
-    bins = scratch[2 * n_samples + _STRANDS * n_bins :].view(np.uint32)
-    _top_class(mixed, confidence, gap)
+@compiled_part
+def _add_up(labels, row_weights, edges, confidence, gap, sums, bins, state):  # type: ignore[no-untyped-def]
+    """Gaps of all rows into their bins; `gap` holds the predicted class before."""
+    n_samples, n_bins = confidence.shape[0], state.shape[0]
     bin_indices(confidence, edges, bins)
     for n in range(n_samples):
         hit = 1.0 if gap[n] == labels[n] else 0.0
@@ -107,6 +116,19 @@ def _accumulate(mixed, labels, row_weights, edges, state, scratch):  # type: ign
     for j in range(n_bins):
         for s in range(_STRANDS):
             state[j] += sums[_STRANDS * j + s]
+
+
+@compiled
+def _accumulate(mixed, labels, row_weights, edges, state, scratch):  # type: ignore[no-untyped-def]
+    n_samples = mixed.shape[1]
+    n_bins = state.shape[0]
+    confidence = scratch[:n_samples]
+    gap = scratch[n_samples : 2 * n_samples]
+    sums = scratch[2 * n_samples : 2 * n_samples + _STRANDS * n_bins]
+    # Unsigned, since a bin is never counted from the end.
+    bins = scratch[2 * n_samples + _STRANDS * n_bins :].view(np.uint32)
+    _top_class(mixed, confidence, gap)
+    _add_up(labels, row_weights, edges, confidence, gap, sums, bins, state)
 
 
 @compiled_part
@@ -126,3 +148,39 @@ def _value(mixed, labels, row_weights, edges, offset, state, scratch):  # type: 
 ConfidenceECE.value = staticmethod(_value)
 ConfidenceECE.accumulate = staticmethod(_accumulate)
 ConfidenceECE.finish = staticmethod(_finish)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OverEntries(ConfidenceECE):
+    """Confidence ECE of the classes that can be predicted."""
+
+    n_rows: int
+
+    def scratch_size(self, n_classes: int, n_samples: int) -> int:
+        return super().scratch_size(n_classes, self.n_rows)
+
+
+@compiled_value
+def _value_of_entries(mixed, labels, row_weights, parameters, offset, state, scratch):  # type: ignore[no-untyped-def]
+    n_samples, n_bins = row_weights.shape[0], state.shape[0]
+    edges = parameters[: n_bins + 1]
+    ends = parameters[n_bins + 1 :].view(np.uint32)
+    confidence = scratch[:n_samples]
+    predicted = scratch[n_samples : 2 * n_samples]
+    sums = scratch[2 * n_samples : 2 * n_samples + _STRANDS * n_bins]
+    bins = scratch[2 * n_samples + _STRANDS * n_bins :].view(np.uint32)
+    probabilities = mixed[0]
+    first = 0
+    for n in range(n_samples):
+        top, arg = probabilities[first], first
+        for entry in range(first + 1, ends[n]):
+            if probabilities[entry] > top:
+                top, arg = probabilities[entry], entry
+        confidence[n], predicted[n] = top, float(arg)
+        first = ends[n]
+    fill(state, 0.0)
+    _add_up(labels, row_weights, edges, confidence, predicted, sums, bins, state)
+    return _finish(state, offset, edges, n_samples)
+
+
+_OverEntries.value = staticmethod(_value_of_entries)

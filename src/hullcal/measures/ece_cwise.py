@@ -13,7 +13,7 @@ from hullcal._compiled.mixing import fill
 from hullcal._compiled.sums import absolute_distance
 from hullcal._validation import check_integer
 from hullcal.binning import bin_indices, edges
-from hullcal.measures._base import Floats, Measure
+from hullcal.measures._base import ROUNDING, Floats, Measure, as_floats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +34,7 @@ class ClasswiseECE(Measure):
 
     name: ClassVar[str] = "ece_cwise"
     notion: ClassVar[str] = "classwise"
+    wants_rests: ClassVar[bool] = True
     n_bins: int = 10
 
     def __post_init__(self) -> None:
@@ -47,6 +48,21 @@ class ClasswiseECE(Measure):
 
     def scratch_size(self, n_classes: int, n_samples: int) -> int:
         return (n_classes * n_samples + 1) // 2
+
+    def over_entries(self, n_classes: int, n_samples: int) -> Measure | None:
+        return _OverEntries(n_bins=self.n_bins, n_all_classes=n_classes)
+
+    def matters(self, members: Floats) -> NDArray[np.bool_]:
+        # What never reaches the second bin is only ever added up.
+        largest: Floats = members.max(axis=0)
+        first_edge = float(edges(self.n_bins)[1])
+        return largest >= first_edge * (1.0 - ROUNDING)
+
+    def entry_parameters(
+        self, rows: NDArray[np.int32], classes: NDArray[np.int32], n_samples: int
+    ) -> Floats:
+        codes = np.concatenate([classes * self.n_bins, rows])
+        return np.concatenate([[len(rows), self.n_bins], edges(self.n_bins), as_floats(codes)])
 
 
 @compiled
@@ -88,3 +104,38 @@ def _value(mixed, labels, row_weights, edges, offset, state, scratch):  # type: 
 ClasswiseECE.value = staticmethod(_value)
 ClasswiseECE.accumulate = staticmethod(_accumulate)
 ClasswiseECE.finish = staticmethod(_finish)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OverEntries(ClasswiseECE):
+    """Classwise ECE of the probabilities that can leave the first bin, and of the sums of the others."""
+
+    n_all_classes: int
+
+    def state_size(self, n_classes: int) -> int:
+        return super().state_size(self.n_all_classes)
+
+
+@compiled_value
+def _value_of_entries(mixed, labels, row_weights, parameters, offset, state, scratch):  # type: ignore[no-untyped-def]
+    n_entries, n_bins = int(parameters[0]), int(parameters[1])
+    edges = parameters[2 : n_bins + 3]
+    codes = parameters[n_bins + 3 :].view(np.uint32)
+    probabilities = mixed[0]
+    cells = scratch.view(np.uint32)[:n_entries]
+    bin_indices(probabilities[:n_entries], edges, cells)
+    fill(state, 0.0)
+    for entry in range(n_entries):
+        cells[entry] += codes[entry]
+        state[cells[entry]] -= row_weights[codes[n_entries + entry]] * probabilities[entry]
+    for k in range(probabilities.shape[0] - n_entries):
+        state[k * n_bins] -= probabilities[n_entries + k]
+    for n in range(labels.shape[0]):
+        # A label without an entry is in the first bin of its class.
+        entry = labels[n]
+        cell = cells[entry] if entry < n_entries else np.uint32((entry - n_entries) * n_bins)
+        state[cell] += row_weights[n]
+    return _finish(state, offset, edges, labels.shape[0])
+
+
+_OverEntries.value = staticmethod(_value_of_entries)

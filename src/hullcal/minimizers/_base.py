@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError, check_integer
-from hullcal.engines.local import Objective
+from hullcal.engines.objective import Objective
 from hullcal.measures import Measure
 
 
@@ -32,6 +33,24 @@ class Minima:
             np.zeros(n_cases, dtype=np.bool_),
         )
 
+    @classmethod
+    def joined(cls, parts: Sequence[Minima]) -> Minima:
+        """The answers of several objectives, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        names = [field.name for field in fields(cls)]
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+
+def _of_one(objective: Objective, key: NDArray[np.uint64]) -> Minima:
+    """The one point of the simplex, where there is but one member."""
+    minima = Minima.empty(objective.n_cases, 1)
+    minima.weights[:] = 1.0
+    minima.values[:] = objective.values(minima.weights, np.arange(objective.n_cases))
+    minima.n_evaluations[:] = 1
+    minima.converged[:] = True
+    return minima
+
 
 @dataclass(frozen=True, kw_only=True)
 class Minimizer:
@@ -49,6 +68,8 @@ class Minimizer:
     easy_test_budget: ClassVar[int | None] = None
     #: Whether any function of the weights will do, a step function as well.
     any_function: ClassVar[bool] = True
+    #: Whether the objective may be one over a few entries of the predictions.
+    over_entries: ClassVar[bool] = True
     max_evaluations: int | None = None
 
     def __post_init__(self) -> None:
@@ -75,14 +96,10 @@ class Minimizer:
 
     def minimize(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
         """The best weights found, for every case; a set of one member needs no search."""
-        if objective.n_members > 1:
-            return self.search(objective, key)
-        minima = Minima.empty(objective.n_cases, 1)
-        minima.weights[:] = 1.0
-        minima.values[:] = objective.values(minima.weights, np.arange(objective.n_cases))
-        minima.n_evaluations[:] = 1
-        minima.converged[:] = True
-        return minima
+        search = self.search if objective.n_members > 1 else _of_one
+        if not self.over_entries:
+            return search(objective, key)
+        return Minima.joined([search(part, key) for part in objective.parts()])
 
     def search(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
         """Search the simplex for every case."""

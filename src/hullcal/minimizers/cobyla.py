@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError
-from hullcal.engines.local import Objective
+from hullcal.engines.objective import Objective
 from hullcal.minimizers._base import Minima, Minimizer
 from hullcal.simplex import normalise, uniform
 

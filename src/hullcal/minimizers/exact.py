@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hullcal._compiled.jit import F1, F2, F3, I2, INT, driver
 from hullcal._compiled.mixing import mix
-from hullcal.engines.local import Objective
+from hullcal.engines.objective import Objective
 from hullcal.measures import Measure
 from hullcal.measures.ece_conf import ConfidenceECE
 from hullcal.measures.ece_cwise import ClasswiseECE
@@ -31,6 +31,7 @@ class Exact(Minimizer):
 
     name: ClassVar[str] = "exact"
     any_function: ClassVar[bool] = False
+    over_entries: ClassVar[bool] = False
 
     def check(self, measure: Measure, n_members: int) -> None:
         if n_members > 2:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hullcal._compiled.jit import B1, F1, F2, F3, I2, INT, L1, U1, compiled_part, driver
 from hullcal._compiled.mixing import copy, fill, mix, shift
 from hullcal._compiled.streams import SEARCH, sparse_weights, uniform
-from hullcal.engines.local import Objective
+from hullcal.engines.objective import Objective
 from hullcal.minimizers._base import Minima, Minimizer
 
 

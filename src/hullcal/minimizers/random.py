@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal.engines.local import Objective
+from hullcal.engines.objective import Objective
 from hullcal.minimizers._base import Minima, Minimizer
 from hullcal.simplex import dirichlet, uniform
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from hullcal._compiled.mixing import cumulate, draw_labels
 from hullcal._validation import InvalidInputError
-from hullcal.engines.local import Objective, Problem, Progress, run_replicates
+from hullcal.engines.local import Problem, Progress, run_replicates
+from hullcal.engines.objective import Objective
 from hullcal.measures import Measure
 from hullcal.minimizers import Minima, Minimizer
 
@@ -115,19 +116,23 @@ class Replicates:
         block: Callable[[int, int], Floats],
         objective: Objective,
         *,
-        n_evaluations: int | None = None,
+        work: int | None = None,
         n_resamples: int | None = None,
         progress: Progress | None = None,
     ) -> Floats:
-        """Replicates, block by block: all of them, each a search, unless said otherwise."""
+        """Replicates, block by block: all of them, each a search, unless said otherwise.
+
+        `work` is the number of probabilities that one replicate reads.
+        """
         own = self._resampling
         if n_resamples is None:
             n_resamples, progress = own.n_resamples, own.progress
-        each = n_evaluations or self._minimizer.max_evaluations or 1
+        if work is None:
+            work = objective.size * (self._minimizer.max_evaluations or 1)
         return run_replicates(
             block,
             n_resamples,
-            objective.n_samples * objective.n_classes * each,
+            work,
             n_jobs=objective.threads(own.n_jobs),
             progress=progress,
         )

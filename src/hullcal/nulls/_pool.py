@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal.engines.local import Objective
+from hullcal.engines.objective import Objective
 
 Floats = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from hullcal._compiled.jit import F1, F2, INT, U1, driver
 from hullcal._compiled.mixing import cumulate, draw_labels
-from hullcal.engines.local import Objective
+from hullcal.engines.objective import Objective
 from hullcal.nulls._base import Floats
 
 

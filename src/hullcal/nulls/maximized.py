@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError
-from hullcal.engines.local import Objective, Problem
+from hullcal.engines.local import Problem
+from hullcal.engines.objective import Objective
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
 from hullcal.nulls._base import CALIBRATED, Floats, Null, Outcome, Resampling
@@ -48,7 +49,7 @@ class Maximized(Null):
         rank = _Rank(
             objective=objective, resampling=resampling, budget=minimizer.max_evaluations or 1
         )
-        found = minimizer.minimize(replace(objective, measure=rank), resampling.key)
+        found = minimizer.minimize(replace(objective, measure=rank, entries=None), resampling.key)
         if resampling.progress is not None:
             resampling.progress(resampling.n_resamples, resampling.n_resamples)
         weights = found.weights[0]

@@ -14,6 +14,7 @@ from hullcal._validation import InvalidInputError
 from hullcal.engines.local import Problem
 from hullcal.minimizers import Minimizer
 from hullcal.nulls._base import CALIBRATED, Floats, Null, Outcome, Replicates, Resampling
+from hullcal.nulls._passes import evaluate, in_passes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +42,7 @@ class Paper(Null):
     def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:
         objective = problem.objective
         replicates = Replicates(minimizer, resampling)
+        permuted = int(self.rows == "permuted")
 
         def block(first: int, last: int) -> Floats:
             out = np.empty(last - first)
@@ -53,12 +55,33 @@ class Paper(Null):
                 *objective.sizes,
                 resampling.key,
                 first,
-                int(self.rows == "permuted"),
+                permuted,
                 out,
             )
             return out
 
-        distribution = replicates.run(block, objective, n_evaluations=objective.n_members)
+        def passes(first: int, last: int) -> Floats:
+            size = (last - first, objective.n_samples)
+            rows, levels = np.empty(size, dtype=np.uint32), np.empty(size)
+            weights = np.empty((last - first, objective.n_members))
+            for r, d in enumerate(range(first, last)):
+                _lines_2_and_3(
+                    resampling.key,
+                    d,
+                    permuted,
+                    problem.distinct.copies,
+                    rows[r],
+                    levels[r],
+                    weights[r],
+                )
+            return evaluate(objective, weights, rows, levels)
+
+        if in_passes(objective):
+            # A pass serves several replicates, each of which mixes all predictions.
+            work = objective.members.size // 16
+            distribution = replicates.run(passes, objective, work=work)
+        else:
+            distribution = replicates.run(block, objective, work=objective.members.size)
         observed = replicates.minimize(objective)
         return Outcome(
             statistic=float(observed.values[0]),
@@ -67,12 +90,6 @@ class Paper(Null):
             n_evaluations=replicates.n_evaluations + resampling.n_resamples,
             converged=bool(observed.converged[0]),
         )
-
-
-@compiled
-def _levels(key, replicate, rows, copy, out):  # type: ignore[no-untyped-def]
-    for n in range(rows.shape[0]):
-        out[n] = uniform(key, LABELS, replicate, rows[n], copy[n])
 
 
 @compiled
@@ -85,6 +102,30 @@ def _permute(key, replicate, rows):  # type: ignore[no-untyped-def]
         rows[n], rows[other] = rows[other], rows[n]
 
 
+@compiled
+def _lines_2_and_3(key, d, permuted, copies, rows, levels, weights):  # type: ignore[no-untyped-def]
+    """Rows of replicate d with the uniform levels of their labels, and its weights."""
+    n_samples = rows.shape[0]
+    # Line 2. A row drawn twice is two rows: the label of its c-th copy has its own number.
+    if permuted != 0:
+        _permute(key, d, rows)
+    else:
+        draw_rows(key, d, rows)
+    seen = np.zeros(n_samples, dtype=np.uint32)
+    for n in range(n_samples):
+        levels[n] = uniform(key, LABELS, d, rows[n], seen[rows[n]])
+        seen[rows[n]] += np.uint32(1)
+    # Line 3. The simplex is that of all members; identical ones add up.
+    simplex = np.empty(copies.sum())
+    uniform_weights(key, d, simplex)
+    m = 0
+    for distinct in range(copies.shape[0]):
+        weights[distinct] = 0.0
+        for _ in range(copies[distinct]):
+            weights[distinct] += simplex[m]
+            m += 1
+
+
 @driver(F3, L1, F1, F1, INT, INT, U1, INT, INT, F1)
 def _lines_1_to_5(  # type: ignore[no-untyped-def]
     value, members, copies, parameters, offset, state_size, scratch_size, key, first, permuted, out
@@ -93,37 +134,16 @@ def _lines_1_to_5(  # type: ignore[no-untyped-def]
     mixed = np.empty((n_classes, n_samples))
     drawn = np.empty((n_classes, n_samples))
     cumulative = np.empty((n_classes, n_samples))
-    simplex = np.empty(copies.sum())
     weights = np.empty(n_members)
     # Unsigned, since a row is never counted from the end.
     rows = np.empty(n_samples, dtype=np.uint32)
-    copy = np.empty(n_samples, dtype=np.uint32)
-    seen = np.empty(n_samples, dtype=np.uint32)
     levels = np.empty(n_samples)
     labels = np.empty(n_samples, dtype=np.int32)
     ones = np.ones(n_samples)
     state = np.zeros(state_size)
     scratch = np.zeros(scratch_size)
     for replicate in range(out.shape[0]):
-        d = first + replicate
-        # Line 2. A row drawn twice is two rows: the label of its c-th copy has its own number.
-        if permuted != 0:
-            _permute(key, d, rows)
-        else:
-            draw_rows(key, d, rows)
-        seen[:] = 0
-        for n in range(n_samples):
-            copy[n] = seen[rows[n]]
-            seen[rows[n]] += np.uint32(1)
-        _levels(key, d, rows, copy, levels)
-        # Line 3. The simplex is that of all members; identical ones add up.
-        uniform_weights(key, d, simplex)
-        m = 0
-        for distinct in range(n_members):
-            weights[distinct] = 0.0
-            for _ in range(copies[distinct]):
-                weights[distinct] += simplex[m]
-                m += 1
+        _lines_2_and_3(key, first + replicate, permuted, copies, rows, levels, weights)
         mix(members, weights, mixed)
         # Line 4.
         for k in range(n_classes):

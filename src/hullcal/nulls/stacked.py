@@ -7,7 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from hullcal.engines.local import Objective, Problem, Progress
+from hullcal.engines.local import Problem, Progress
+from hullcal.engines.objective import Objective
 from hullcal.minimizers import Minimizer
 from hullcal.nulls._base import CALIBRATED, Floats, Null, Outcome, Replicates, Resampling
 from hullcal.nulls._pool import pooled

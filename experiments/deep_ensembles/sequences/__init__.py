@@ -1,0 +1,1 @@
+"""Sequences of bacteria and of proteins, as features and classes for the deep ensembles."""

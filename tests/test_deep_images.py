@@ -1,0 +1,601 @@
+"""Images of the deep experiment: data sets, networks, and features that survive an interruption."""
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.deep
+
+ROOT = Path(__file__).parents[1]
+if not (ROOT / "experiments" / "deep_ensembles" / "images").is_dir():
+    pytest.skip("the experiments are not part of this copy", allow_module_level=True)
+torch = pytest.importorskip("torch")
+pytest.importorskip("PIL")
+sys.path.insert(0, str(ROOT))
+
+from experiments.deep_ensembles.downloads.errors import Unreachable  # noqa: E402
+from experiments.deep_ensembles.images import (  # noqa: E402
+    caltech_features,
+    cifar10,
+    folders,
+    inference,
+    mobilenet,
+    vgg,
+)
+from experiments.deep_ensembles.images.caltech_classes import PAIRS, merged  # noqa: E402
+from experiments.deep_ensembles.images.features import cached_features, extract  # noqa: E402
+from experiments.deep_ensembles.images.image_files import read_square  # noqa: E402
+from PIL import Image  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+import hullcal as hc  # noqa: E402
+
+# ImageNet's numbers of the kinds of dogs, birds, boats, and frogs.
+KINDS = {
+    "dog": range(151, 269),
+    "bird": (*range(7, 25), *range(80, 101), *range(127, 147)),
+    "ship": (403, 472, 484, 510, 554, 576, 625, 628, 724, 780, 814, 833, 871, 914),
+    "frog": (30, 31, 32),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def or_skip(load):
+    """Real data and weights, unless they can neither be found nor fetched."""
+    try:
+        return load()
+    except Unreachable as error:
+        pytest.skip(f"the registry cannot be reached: {error}")
+
+
+@pytest.fixture(scope="module")
+def cifar():
+    return or_skip(cifar10.load)
+
+
+@pytest.fixture(scope="module")
+def mobile():
+    return or_skip(mobilenet.pretrained)
+
+
+@pytest.fixture(scope="module")
+def trunk():
+    return or_skip(vgg.pretrained)
+
+
+@pytest.fixture
+def images():
+    return np.random.default_rng(0).integers(0, 256, (10, 8, 8, 3), dtype=np.uint8)
+
+
+class Small(torch.nn.Module):
+    """A network of the same kind that takes no time; it may fail after some batches."""
+
+    def __init__(self, seed=0, fail_after=None):
+        super().__init__()
+        generator = torch.Generator().manual_seed(seed)
+        self.layers = torch.nn.Sequential(torch.nn.Conv2d(3, 5, 3, 2), torch.nn.BatchNorm2d(5))
+        for parameter in self.layers.parameters():
+            parameter.data = torch.randn(parameter.shape, generator=generator)
+        self.layers[1].running_mean.data = torch.randn(5, generator=generator)
+        self.layers[1].running_var.data = torch.rand(5, generator=generator) + 0.5
+        # Shared by the copies that `extract` makes, so that they count together.
+        self.calls = Count()
+        self.fail_after = fail_after
+
+    def forward(self, x):
+        self.calls.n += 1
+        if self.fail_after is not None and self.calls.n > self.fail_after:
+            raise KeyboardInterrupt
+        return self.layers(x).mean(dim=(2, 3))
+
+
+class Count:
+    n = 0
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+def picture(path, colour, size=(9, 7)):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", size, colour).save(path)
+
+
+# CIFAR-10
+
+
+def test_cifar_has_the_known_fingerprints_and_leaves_pillows_limit(cifar):
+    known = {
+        "train": "17e2cb5a4119d89a4a13e02b91701bff",
+        "test": "6d2714505047e13831cd876923568712",
+    }
+    assert cifar.train_images.shape == (50000, 32, 32, 3)
+    assert hashlib.md5(cifar.train_images.tobytes()).hexdigest() == known["train"]
+    assert hashlib.md5(cifar.test_images.tobytes()).hexdigest() == known["test"]
+    assert cifar.train_labels.dtype == cifar.test_labels.dtype == np.int64
+    assert Image.MAX_IMAGE_PIXELS is not None
+
+
+def test_cifar_labels_are_those_published_with_other_peoples_predictions(cifar):
+    file = caltech_features.place() / "cifar10_14nets.npz"
+    if not file.is_file():
+        pytest.skip(f"{file.name} is not here")
+    with np.load(file) as stored:
+        np.testing.assert_array_equal(stored["labels"], cifar.test_labels)
+
+
+def test_cifar_with_other_pixels_is_refused():
+    with pytest.raises(hc.InvalidInputError, match="test images with the md5 6d27"):
+        cifar10._check(np.zeros((1, 32, 32, 3), np.uint8), cifar10.TEST_MD5, "test")
+
+
+# Networks
+
+
+def test_mobilenet_has_the_number_of_parameters_of_the_original():
+    network = mobilenet.MobileNetV2()
+    assert sum(parameter.numel() for parameter in network.parameters()) == 3_504_872
+
+
+def test_mobilenet_has_the_names_and_shapes_of_the_stored_weights(mobile):
+    path = or_skip(lambda: mobilenet.unpacked("mobilenet_v2")) / "mobilenet_v2-b0353104.pth"
+    stored = torch.load(path, weights_only=True)
+    ours = mobilenet.MobileNetV2().state_dict()
+    assert {k: v.shape for k, v in ours.items()} == {k: v.shape for k, v in stored.items()}
+    assert "features.0.0.weight" in stored
+    assert "classifier.1.weight" in stored
+
+
+def test_mobilenet_equals_a_transcription_that_walks_through_the_stored_weights(mobile):
+    weights = mobile.state_dict()
+
+    def normalised(x, convolution, norm, stride=1, groups=1):
+        kernel = weights[f"{convolution}.weight"]
+        x = functional.conv2d(x, kernel, None, stride, kernel.shape[-1] // 2, 1, groups)
+        mean, variance = (weights[f"{norm}.running_{what}"] for what in ("mean", "var"))
+        scale = weights[f"{norm}.weight"] / (variance + 1e-5).sqrt()
+        shift = weights[f"{norm}.bias"] - mean * scale
+        return x * scale[:, None, None] + shift[:, None, None]
+
+    # Where the size halves, in the numbering of Table 2 laid out in a row.
+    strides = {2: 2, 4: 2, 7: 2, 14: 2}
+    images = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(1))
+    x = normalised(images, "features.0.0", "features.0.1", stride=2).clamp(0, 6)
+    for block in range(1, 18):
+        name, before, last = f"features.{block}.conv", x, 2
+        if block > 1:
+            x, last = normalised(x, f"{name}.0.0", f"{name}.0.1").clamp(0, 6), 3
+        depthwise = f"{name}.{last - 2}"
+        stride = strides.get(block, 1)
+        x = normalised(x, f"{depthwise}.0", f"{depthwise}.1", stride, x.shape[1]).clamp(0, 6)
+        x = normalised(x, f"{name}.{last - 1}", f"{name}.{last}")
+        if x.shape == before.shape:
+            x = x + before
+    x = normalised(x, "features.18.0", "features.18.1").clamp(0, 6).mean(dim=(2, 3))
+    expected = x @ weights["classifier.1.weight"].T + weights["classifier.1.bias"]
+    with torch.inference_mode():
+        torch.testing.assert_close(mobile(images), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_mobilenet_knows_dogs_birds_ships_and_frogs_in_cifar(mobile, cifar):
+    chosen = [k for k in range(200) if cifar.classes[cifar.test_labels[k]] in KINDS]
+    names = [cifar.classes[cifar.test_labels[k]] for k in chosen]
+    guesses = extract(mobile, cifar.test_images[chosen], size=96).argmax(axis=1)
+    right = np.mean([guess in KINDS[name] for guess, name in zip(guesses, names, strict=True)])
+    mixed = np.mean(
+        [guess in KINDS[name] for guess, name in zip(guesses[::-1], names, strict=True)]
+    )
+    # Small and blurred as they are; a network with a layer amiss guesses at random, about .06.
+    assert right > 0.35
+    assert right > 2 * mixed
+
+
+def test_the_trunk_of_vgg_has_the_parameters_of_13_convolutions():
+    network = vgg.VGG16Trunk()
+    assert sum(parameter.numel() for parameter in network.parameters()) == 14_714_688
+    places = (0, 2, 5, 7, 10, 12, 14, 17, 19, 21, 24, 26, 28)  # torchvision's
+    names = {f"features.{place}.{what}" for place in places for what in ("weight", "bias")}
+    assert set(network.state_dict()) == names
+
+
+def test_the_trunk_of_vgg_equals_a_transcription_with_the_stored_kernels(trunk):
+    path = or_skip(lambda: vgg.unpacked("vgg16_trunk")) / "vgg16.ckpt"
+    layers = vgg.restricted_pickle(path)["VGG16_0"]
+    images = torch.randn(2, 3, 40, 40, generator=torch.Generator().manual_seed(2))
+    x = images
+    for k in range(13):
+        kernel = torch.tensor(np.array(layers[f"Conv_{k}"]["kernel"]))  # height, width, in, out
+        bias = torch.tensor(np.array(layers[f"Conv_{k}"]["bias"]))
+        padded = functional.pad(x, (1, 1, 1, 1))
+        height, width = x.shape[2:]
+        x = bias[:, None, None] + sum(
+            torch.einsum("nihw,io->nohw", padded[:, :, a : a + height, b : b + width], kernel[a, b])
+            for a in range(3)
+            for b in range(3)
+        )
+        x = x.relu()
+        if k in (1, 3, 6, 9, 12):
+            even = x[:, :, : height // 2 * 2, : width // 2 * 2]
+            x = even.unflatten(3, (-1, 2)).unflatten(2, (-1, 2)).amax(dim=(3, 5))
+    expected = x.mean(dim=(2, 3))
+    with torch.inference_mode():
+        found = trunk(images)
+    assert found.shape == (2, 512)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+# Inference
+
+
+def test_features_do_not_depend_on_the_batches(mobile, cifar):
+    few = cifar.test_images[:9]
+    together = extract(mobile, few, size=64, batch_size=9)
+    for batch_size in (1, 4):
+        found = extract(mobile, few, size=64, batch_size=batch_size)
+        np.testing.assert_allclose(found, together, atol=1e-4)
+
+
+def test_a_network_prepared_for_speed_says_the_same(mobile):
+    images = torch.randn(4, 3, 96, 96, generator=torch.Generator().manual_seed(3))
+    before = {name: value.clone() for name, value in mobile.state_dict().items()}
+    fast = inference.prepared(mobile)
+    kinds = [type(layer) for layer in fast.modules()]
+    assert torch.nn.BatchNorm2d not in kinds
+    with torch.inference_mode():
+        torch.testing.assert_close(fast(images), mobile(images), rtol=0, atol=1e-4)
+    assert all(torch.equal(before[name], value) for name, value in mobile.state_dict().items())
+
+
+def test_a_network_left_in_training_mode_is_used_in_evaluation_mode(images):
+    network = Small().train()
+    np.testing.assert_array_equal(
+        extract(network, images, size=32), extract(Small().eval(), images, size=32)
+    )
+    assert network.training
+
+
+class Pixels(torch.nn.Module):
+    """Gives the pixels back, to see what a network sees."""
+
+    def forward(self, x):
+        return x.flatten(1)
+
+
+def test_what_a_network_sees_is_centred_and_scaled_by_the_figures_of_imagenet():
+    grey = np.full((1, 32, 32, 3), 51, np.uint8)
+    seen = extract(Pixels(), grey, size=32).reshape(3, -1)
+    by_hand = [(0.2 - 0.485) / 0.229, (0.2 - 0.456) / 0.224, (0.2 - 0.406) / 0.225]
+    np.testing.assert_allclose(seen, np.repeat(by_hand, 1024).reshape(3, -1), rtol=1e-5)
+    raw = extract(Pixels(), grey, size=32, normalise=False)
+    np.testing.assert_allclose(raw, 0.2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("side", [16, 80])
+def test_arrays_are_resized_as_pillow_does(side):
+    array = np.random.default_rng(4).integers(0, 256, (1, side, side, 3), dtype=np.uint8)
+    seen = extract(Pixels(), array, size=40, normalise=False).reshape(3, 40, 40)
+    square = Image.fromarray(array[0]).resize((40, 40), Image.Resampling.BILINEAR)
+    # Pillow rounds to whole numbers, once for each direction.
+    np.testing.assert_allclose(255 * seen, np.asarray(square).transpose(2, 0, 1), atol=1.1)
+
+
+def test_read_only_images_are_taken_and_progress_is_told(images):
+    images.flags.writeable = False
+    told = []
+    tell = lambda done, total: told.append((done, total))  # noqa: E731
+    extract(Small(), images, size=32, batch_size=4, progress=tell)
+    assert told == [(4, 10), (8, 10), (10, 10)]
+
+
+def test_outputs_that_do_not_fit_are_refused(images):
+    network = Small()
+    network.layers[1].bias.data += 1e6
+    assert extract(network, images, size=32).dtype == np.float32
+    with pytest.raises(hc.InvalidInputError, match="50 that do not"):
+        extract(network, images, size=32, batch_size=10, dtype=np.float16)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (np.zeros((2, 8, 8, 3)), "got float64"),
+        (np.zeros((2, 3, 8, 8), np.uint8), "Channels come last"),
+        (np.zeros((0, 8, 8, 3), np.uint8), "at least one"),
+    ],
+)
+def test_what_are_no_images_is_refused(wrong, message):
+    with pytest.raises(hc.InvalidInputError, match=message):
+        extract(Small(), wrong, size=32)
+
+
+# The cache of features
+
+
+def test_an_interrupted_extraction_goes_on_and_gives_the_same_bytes(images, tmp_path):
+    settings = {"size": 32, "rows_per_block": 3}
+    whole = cached_features("a", Small, images, tmp_path / "whole", **settings)
+    broken = tmp_path / "broken"
+    with pytest.raises(KeyboardInterrupt):
+        cached_features("a", lambda: Small(fail_after=2), images, broken, **settings)
+    assert not (broken / "a_32px.npy").exists()
+    assert len(list((broken / "a_32px.blocks").glob("*.npy"))) == 2
+    network = Small()
+    found = cached_features("a", lambda: network, images, broken, **settings)
+    assert network.calls.n == 2  # the third block and the fourth
+    assert found.dtype == np.float16
+    for suffix in ("npy", "json"):
+        file = f"a_32px.{suffix}"
+        assert (broken / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
+    np.testing.assert_array_equal(found, whole)
+    assert sorted(file.name for file in broken.iterdir()) == ["a_32px.json", "a_32px.npy"]
+
+
+def test_a_damaged_block_is_computed_again(images, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        cached_features(
+            "a", lambda: Small(fail_after=2), images, tmp_path, size=32, rows_per_block=3
+        )
+    block = tmp_path / "a_32px.blocks" / "00000000.npy"
+    block.write_bytes(block.read_bytes()[:-4])
+    found = cached_features("a", Small, images, tmp_path, size=32, rows_per_block=3)
+    expected = extract(Small(), images, size=32)
+    np.testing.assert_allclose(found, expected, rtol=2e-3, atol=1e-3)
+
+
+def test_finished_features_are_read_and_their_manifest_says_what_they_are(images, tmp_path):
+    cached_features("a", Small, images, tmp_path, size=32)
+    idle = Small(fail_after=0)
+    assert cached_features("a", lambda: idle, images, tmp_path, size=32).shape == (10, 5)
+    said = json.loads((tmp_path / "a_32px.json").read_text())
+    assert said["images_md5"] == hashlib.md5(images.tobytes()).hexdigest()
+    assert said["sha256"] == hashlib.sha256((tmp_path / "a_32px.npy").read_bytes()).hexdigest()
+    assert (said["network"], said["rows"], said["columns"], said["size"]) == ("Small", 10, 5, 32)
+
+
+def test_features_of_something_else_are_refused(images, tmp_path):
+    cached_features("a", Small, images, tmp_path, size=32)
+    with pytest.raises(hc.InvalidInputError, match="images_md5"):
+        cached_features("a", Small, images[::-1], tmp_path, size=32)
+    with pytest.raises(hc.InvalidInputError, match="weights_sha256"):
+        cached_features("a", lambda: Small(seed=1), images, tmp_path, size=32)
+    with pytest.raises(hc.InvalidInputError, match="normalise True, not False"):
+        cached_features("a", Small, images, tmp_path, size=32, normalise=False)
+
+
+def test_features_that_were_changed_on_disk_are_refused(images, tmp_path):
+    found = cached_features("a", Small, images, tmp_path, size=32)
+    np.save(tmp_path / "a_32px.npy", found + 1)
+    with pytest.raises(hc.InvalidInputError, match="changed or lost"):
+        cached_features("a", Small, images, tmp_path, size=32)
+
+
+def test_a_run_is_not_taken_up_with_other_blocks(images, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        cached_features(
+            "a", lambda: Small(fail_after=2), images, tmp_path, size=32, rows_per_block=3
+        )
+    with pytest.raises(hc.InvalidInputError, match="rows_per_block 3, not 4"):
+        cached_features("a", Small, images, tmp_path, size=32, rows_per_block=4)
+
+
+@pytest.mark.parametrize("name", ["../a", "", ".a", "a/b"])
+def test_a_name_that_leads_elsewhere_is_refused(name, images, tmp_path):
+    with pytest.raises(hc.InvalidInputError, match="`name`"):
+        cached_features(name, Small, images, tmp_path, size=32)
+    assert list(tmp_path.iterdir()) == []
+
+
+# Folders of images
+
+
+def test_a_folder_gives_its_sub_folders_as_classes_in_order(tmp_path):
+    picture(tmp_path / "zebra" / "1.png", "red")
+    picture(tmp_path / "ant" / "b.JPG", "green")
+    picture(tmp_path / "ant" / "a.jpeg", "blue")
+    (tmp_path / "ant" / "notes.txt").write_text("no image")
+    (tmp_path / ".hidden").mkdir()
+    files = folders.from_folder(tmp_path)
+    assert files.classes == ("ant", "zebra")
+    assert files.labels.tolist() == [0, 0, 1]
+    assert [path.name for path in files.paths] == ["a.jpeg", "b.JPG", "1.png"]
+    assert files.subset(np.array([2])).labels.tolist() == [1]
+
+
+def test_files_are_streamed_to_the_features_of_their_pixels(tmp_path):
+    rng = np.random.default_rng(5)
+    arrays = rng.integers(0, 256, (5, 40, 32, 3), dtype=np.uint8)
+    (tmp_path / "only").mkdir()
+    for i, array in enumerate(arrays):
+        Image.fromarray(array).save(tmp_path / "only" / f"{i}.png")
+    files = folders.from_folder(tmp_path)
+    squares = np.stack(
+        [np.asarray(Image.fromarray(a).resize((36, 36), Image.Resampling.BILINEAR)) for a in arrays]
+    )
+    expected = extract(Small(), squares, size=36, batch_size=2)
+    np.testing.assert_array_equal(extract(Small(), files, size=36, batch_size=2), expected)
+    cached = cached_features(
+        "f", Small, files, tmp_path / "c", size=36, rows_per_block=2, dtype="float32"
+    )
+    np.testing.assert_allclose(cached, expected, atol=1e-5)
+
+
+def test_greys_palettes_and_transparency_become_rgb(tmp_path):
+    for name, image in {
+        "grey.png": Image.new("L", (4, 4), 100),
+        "clear.png": Image.new("RGBA", (4, 4), (10, 20, 30, 128)),
+        "cmyk.jpg": Image.new("CMYK", (4, 4), (0, 0, 0, 0)),
+    }.items():
+        image.save(tmp_path / name)
+    palette = Image.new("P", (4, 4), 1)
+    palette.putpalette([0, 0, 0, 50, 60, 70])
+    palette.save(tmp_path / "palette.png", transparency=b"\x00\x80")
+    by_hand = {
+        **{"grey.png": (100, 100, 100), "clear.png": (10, 20, 30)},
+        **{"cmyk.jpg": (255, 255, 255), "palette.png": (50, 60, 70)},
+    }
+    for name, colour in by_hand.items():
+        assert (read_square(tmp_path / name, 2) == colour).all(), name
+
+
+def test_pixels_of_sixteen_bits_are_refused_rather_than_clipped(tmp_path):
+    Image.fromarray(np.full((4, 4), 4000, np.uint16)).save(tmp_path / "deep.png")
+    with pytest.raises(hc.InvalidInputError, match=r"deep\.png.*more than 8 bits"):
+        read_square(tmp_path / "deep.png", 2)
+
+
+@pytest.mark.parametrize("suffix", ["jpg", "png"])
+def test_damaged_files_are_named_before_any_work(suffix, tmp_path):
+    noise = np.random.default_rng(6).integers(0, 256, (50, 50, 3), dtype=np.uint8)
+    for name in ("fine", "torn", "empty"):
+        file = tmp_path / "data" / "ant" / f"{name}.{suffix}"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(noise).save(file)
+    torn, empty = (file.with_stem(name) for name in ("torn", "empty"))
+    torn.write_bytes(torn.read_bytes()[: torn.stat().st_size // 2])
+    empty.write_bytes(b"")
+    files = folders.from_folder(tmp_path / "data")
+    network = Small(fail_after=0)
+    with pytest.raises(hc.InvalidInputError, match="2 damaged of 3") as caught:
+        cached_features("a", lambda: network, files, tmp_path / "cache", size=32)
+    assert str(torn) in str(caught.value)
+    assert str(empty) in str(caught.value)
+    assert network.calls.n == 0
+    with pytest.raises(hc.InvalidInputError, match=f"got .*torn.{suffix}"):
+        extract(Small(), files.subset(np.array([1, 2])), size=32)
+
+
+def test_a_folder_without_classes_or_a_class_without_images_is_refused(tmp_path):
+    with pytest.raises(hc.InvalidInputError, match="exists"):
+        folders.from_folder(tmp_path / "nowhere")
+    picture(tmp_path / "loose.jpg", "red")
+    with pytest.raises(hc.InvalidInputError, match="one level up"):
+        folders.from_folder(tmp_path)
+    (tmp_path / "vacant").mkdir()
+    with pytest.raises(hc.InvalidInputError, match="none in vacant"):
+        folders.from_folder(tmp_path)
+
+
+def caltech101_in(folder):
+    pairs = [name for pair in PAIRS.values() for name in pair]
+    for name in [*pairs, "BACKGROUND_Google", "ant", "cup"]:
+        picture(folder / "101_ObjectCategories" / name / "image_0001.jpg", "red")
+
+
+def test_caltech_101_has_no_background(tmp_path):
+    caltech101_in(tmp_path / "caltech101")
+    for path in ("caltech101/101_ObjectCategories", "caltech101", "."):
+        files = folders.caltech101(tmp_path / path)
+        assert len(files.classes) == len(files) == 10
+        assert "BACKGROUND_Google" not in files.classes
+
+
+def test_merging_pairs_of_caltech_leaves_every_image_its_thing(tmp_path):
+    caltech101_in(tmp_path)
+    files = folders.caltech101(tmp_path, merged=True)
+    assert files.classes == ("Faces", "ant", "cougar", "crocodile", "cup", "flamingo")
+    for path, label in zip(files.paths, files.labels, strict=True):
+        assert path.parent.name.startswith(files.classes[label])
+
+
+def test_merging_without_both_classes_of_a_pair_is_refused():
+    with pytest.raises(hc.InvalidInputError, match="none called Faces, Faces_easy"):
+        merged(np.array([0]), ("cup",))
+
+
+def test_caltech_256_has_no_clutter_and_passes_over_folders_within(tmp_path):
+    for name in ("257.clutter", "002.american-flag", "001.ak47"):
+        picture(tmp_path / "256_ObjectCategories" / name / "001_0001.jpg", "red")
+    picture(tmp_path / "256_ObjectCategories" / "001.ak47" / "inner" / "x.jpg", "red")
+    files = folders.caltech256(tmp_path)
+    assert files.classes == ("001.ak47", "002.american-flag")
+    assert files.labels.tolist() == [0, 1]
+
+
+def plant(folder, number, species):
+    picture(folder / f"{number}.jpg", "green")
+    (folder / f"{number}.xml").write_text(
+        '<?xml version="1.0" encoding="UTF-8"?>\n<Image><ObservationId>7</ObservationId>'
+        f"<MediaId>{number}</MediaId><Vote>4</Vote><Content>Leaf</Content><ClassId>{species}</ClassId>"
+        "<Family>Rosaceae</Family><Genus>Prunus</Genus><Species>Prunus spinosa L.</Species></Image>\n"
+    )
+
+
+def test_plantclef_takes_species_from_the_records_and_one_alphabet_for_both_parts(tmp_path):
+    train = tmp_path / "PlantCLEF2015TrainingData" / "train"
+    test = tmp_path / "PlantCLEF2015TestDataWithAnnotations"
+    for folder, number, species in [
+        *[(train, 10, 1002), (train, 9, 30), (test, 3, 1002), (test, 4, 405)],
+    ]:
+        plant(folder, number, species)
+    (train / "77.xml").write_text("<Image><ClassId>5</ClassId></Image>")  # its image is missing
+    learned, tested = folders.plantclef2015(tmp_path)
+    assert learned.classes == tested.classes == ("30", "405", "1002")
+    assert [path.name for path in learned.paths] == ["9.jpg", "10.jpg"]
+    assert (learned.labels.tolist(), tested.labels.tolist()) == ([0, 2], [2, 1])
+
+
+@pytest.mark.parametrize(
+    "record", [None, "<Image><MediaId>2</MediaId></Image>", "<Image><ClassId>3", ""]
+)
+def test_a_plant_without_a_species_is_named(record, tmp_path):
+    plant(tmp_path / "train", 1, 8)
+    plant(tmp_path / "test", 2, 8)
+    file = tmp_path / "test" / "2.xml"
+    file.unlink()
+    if record is not None:
+        file.write_text(record)
+    with pytest.raises(hc.InvalidInputError, match=r"2\.xml"):
+        folders.plantclef2015(tmp_path)
+
+
+def test_plantclef_without_a_part_says_which(tmp_path):
+    plant(tmp_path / "train", 1, 8)
+    with pytest.raises(hc.InvalidInputError, match="PlantCLEF2015TestDataWithAnnotations or test"):
+        folders.plantclef2015(tmp_path)
+
+
+def test_without_torchvision_a_download_says_what_to_do_by_hand(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torchvision", None)
+    with pytest.raises(hc.InvalidInputError, match="101_ObjectCategories"):
+        folders.download("caltech101", tmp_path)
+    with pytest.raises(hc.InvalidInputError, match="LifeCLEF 2015"):
+        folders.download("plantclef2015", tmp_path)
+    with pytest.raises(hc.InvalidInputError, match="`name`"):
+        folders.download("imagenet", tmp_path)
+
+
+# Features that were computed before
+
+
+@pytest.mark.parametrize(("network", "width"), [("mobilenet_v2", 1000), ("vgg16_trunk", 512)])
+def test_stored_features_of_caltech_have_101_or_97_classes(network, width):
+    if not (caltech_features.place() / caltech_features.FILES[network]).is_file():
+        pytest.skip("the feature files are not here")
+    plain = caltech_features.load(network)
+    assert plain.features.shape == (8677, width)
+    assert plain.features.dtype == np.float16
+    assert len(plain.classes) == len(set(plain.labels.tolist())) == 101
+    joined = caltech_features.load(network, merged=True)
+    assert len(joined.classes) == len(set(joined.labels.tolist())) == 97
+    for before, after in zip(plain.labels, joined.labels, strict=True):
+        assert plain.classes[before].startswith(joined.classes[after])
+
+
+def test_absent_features_say_how_to_compute_them(tmp_path, monkeypatch):
+    monkeypatch.setenv("HULLCAL_DATA", str(tmp_path))
+    with pytest.raises(hc.InvalidInputError, match=r"vgg\.pretrained\(\).*size=128"):
+        caltech_features.load("vgg16_trunk")
+    with pytest.raises(hc.InvalidInputError, match="mobilenet_v2, vgg16_trunk"):
+        caltech_features.load("resnet")

@@ -1,0 +1,917 @@
+"""PyTorch: members equal a loop written by hand, and models are left as they were found."""
+
+from __future__ import annotations
+
+import copy
+import errno
+import gc
+import re
+import signal
+import subprocess
+import sys
+import weakref
+from collections import namedtuple
+from pathlib import Path
+from types import SimpleNamespace
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import hullcal as hc
+from hullcal.ensembles import checkpoints, deep_ensemble, mc_dropout
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.deep
+
+nn = torch.nn
+data = torch.utils.data
+N, FEATURES, CLASSES = 23, 4, 3
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def rows(n=N):
+    generator = torch.Generator().manual_seed(7)
+    inputs = torch.randn(n, FEATURES, generator=generator)
+    return inputs, torch.randint(CLASSES, (n,), generator=generator)
+
+
+def loader_of(*parts, batch_size=5, **options):
+    return data.DataLoader(data.TensorDataset(*parts), batch_size=batch_size, **options)
+
+
+def network(seed=0, n_outputs=CLASSES, p=0.5):
+    generator_state = torch.get_rng_state()
+    torch.manual_seed(seed)
+    layers = [nn.Linear(FEATURES, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(p)]
+    model = nn.Sequential(*layers, nn.Linear(16, n_outputs))
+    model[1].running_mean.fill_(0.3)
+    torch.set_rng_state(generator_state)
+    return model
+
+
+def by_hand(models, inputs):
+    """All rows at once, softmax written out: no batches, no storage, nothing of ours."""
+    members = []
+    for model in models:
+        was = model.training
+        z = model.eval()(inputs).detach().double().numpy()
+        model.train(was)
+        e = np.exp(z)
+        members.append(e / e.sum(axis=1, keepdims=True))
+    return np.stack(members, axis=1)
+
+
+def flags(model):
+    return [part.training for part in model.modules()]
+
+
+def state_bits(model):
+    return {key: value.numpy().tobytes() for key, value in model.state_dict().items()}
+
+
+# --- deep ensembles -------------------------------------------------------------------------
+
+
+def test_a_deep_ensemble_equals_a_loop_by_hand():
+    inputs, labels = rows()
+    models = [network(seed) for seed in range(3)]
+    probs, found = deep_ensemble(models, loader_of(inputs, labels))
+    assert probs.shape == (N, 3, CLASSES)
+    assert probs.dtype == np.float32
+    assert found.dtype == np.int64
+    np.testing.assert_allclose(probs, by_hand(models, inputs), atol=1e-6)
+    np.testing.assert_array_equal(found, labels.numpy())
+
+
+@pytest.mark.parametrize(
+    "kind", ["list", "tuple", "ModuleList", "generator", "device", "callables"]
+)
+def test_every_way_to_give_models_gives_the_same_bits(kind):
+    inputs, labels = rows()
+    models = [network(seed).eval() for seed in range(3)]
+    expected = deep_ensemble(models, loader_of(inputs, labels)).probs
+    given = {
+        "list": models,
+        "tuple": tuple(models),
+        "ModuleList": nn.ModuleList(models),
+        "generator": (model for model in models),
+        "device": models,
+        "callables": [lambda x, m=model: m(x) for model in models],
+    }[kind]
+    device = "cpu" if kind == "device" else None
+    got = deep_ensemble(given, loader_of(inputs, labels), device=device)
+    assert got.probs.tobytes() == expected.tobytes()
+    np.testing.assert_array_equal(got.labels, labels.numpy())
+
+
+def test_a_generator_of_models_keeps_at_most_one_alive():
+    alive, most = weakref.WeakSet(), []
+
+    def make():
+        for seed in range(4):
+            model = network(seed)
+            alive.add(model)
+            most.append(len(alive))
+            yield model
+            del model
+
+    gc.collect()
+    gc.disable()  # only references count: a cycle would show
+    try:
+        probs, _ = deep_ensemble(make(), loader_of(*rows()))
+    finally:
+        gc.enable()
+    assert most == [1, 1, 1, 1]
+    assert len(alive) == 0
+    np.testing.assert_allclose(probs, by_hand([network(s) for s in range(4)], rows()[0]), atol=1e-6)
+
+
+def test_a_list_of_models_loads_every_batch_once():
+    loaded = []
+
+    class Counted(data.Dataset):
+        def __len__(self):
+            return N
+
+        def __getitem__(self, i):
+            loaded.append(i)
+            return rows()[0][i], 0
+
+    deep_ensemble([network(0), network(1)], data.DataLoader(Counted(), batch_size=5))
+    assert loaded == list(range(N))
+
+
+def test_models_that_work_in_place_do_not_spoil_the_rows_of_the_next():
+    inputs, _ = rows()
+
+    def doubles(x):
+        return x.mul_(2)[:, :CLASSES]
+
+    batches = [inputs[:10], inputs[10:]]
+    kept = inputs.clone()
+    probs, labels = deep_ensemble([doubles, doubles], batches)
+    assert labels is None
+    np.testing.assert_array_equal(probs[:, 0], probs[:, 1])
+    assert torch.equal(inputs, kept)
+
+
+def test_an_ensemble_goes_straight_into_a_test_without_a_note():
+    inputs, labels = rows(60)
+    for dtype in ("float32", "float64"):
+        predictions = deep_ensemble(
+            [network(0), network(1)], loader_of(inputs, labels), dtype=dtype
+        )
+        result = hc.calibration_test(*predictions, n_resamples=39, rng=0)
+        assert result.notes == ()
+        assert 0 < result.pvalue <= 1
+
+
+@pytest.mark.parametrize("kind", ["probs", "log_probs"])
+@pytest.mark.parametrize("half", [None, torch.float16, torch.bfloat16])
+def test_rounded_probabilities_enter_a_test_without_a_note(kind, half):
+    torch.manual_seed(0)
+    table = torch.randn(50, 40).softmax(-1)
+    table = table if kind == "probs" else table.log()
+    table = table if half is None else table.to(half)
+    labels = torch.randint(40, (50,))
+    probs, found = deep_ensemble([lambda x: x], loader_of(table, labels), outputs=kind)
+    assert hc.ClassifierSet(probs).notes == ()
+    exact = table.double().numpy() if kind == "probs" else np.exp(table.double().numpy())
+    left_alone = 4 * 40 * 2**-23  # rows whose sum is nearer to 1 than this keep their bits
+    expected = exact / exact.sum(1, keepdims=True)
+    np.testing.assert_allclose(probs[:, 0], expected, atol=0, rtol=1.1 * left_alone)
+    np.testing.assert_array_equal(found, labels.numpy())
+
+
+def test_probabilities_on_a_bin_edge_keep_their_bits():
+    table = torch.tensor([[0.1, 0.9], [0.3, 0.7], [0.2, 0.8]])
+    probs, _ = deep_ensemble([lambda x: x], [table], outputs="probs")
+    assert probs[:, 0].tobytes() == table.numpy().tobytes()
+
+
+# --- what is left behind --------------------------------------------------------------------
+
+
+def pretrained():
+    model = network().train()
+    model[1].eval()  # a frozen layer inside a model in training
+    return model
+
+
+class Stop(nn.Module):
+    """Raises at the second batch."""
+
+    def __init__(self, error):
+        super().__init__()
+        self.error, self.calls = error, 0
+
+    def forward(self, x):
+        self.calls += 1
+        if self.calls == 2:
+            raise self.error
+        return x
+
+
+RUNS = {
+    "deep_ensemble": lambda model, loader, **o: deep_ensemble([model, model], loader, **o),
+    "in turn": lambda model, loader, **o: deep_ensemble(iter([model, model]), loader, **o),
+    "mc_dropout": lambda model, loader, **o: mc_dropout(model, loader, 2, **o),
+    "checkpoints": lambda model, loader, **o: checkpoints(
+        model, [copy.deepcopy(model.state_dict())] * 2, loader, **o
+    ),
+}
+
+
+@pytest.mark.parametrize("error", [None, ValueError("x"), KeyboardInterrupt()], ids=repr)
+@pytest.mark.parametrize("function", RUNS)
+def test_modes_parameters_random_state_and_files_are_as_before(function, error, tmp_path):
+    model = pretrained()
+    if error is not None:
+        model.append(Stop(error))
+    before = flags(model), state_bits(model), torch.get_rng_state()
+    loader = loader_of(*rows())
+    if error is None:
+        RUNS[function](model, loader, out=tmp_path / "p.npy")
+        assert [path.name for path in tmp_path.iterdir()] == ["p.npy"]
+    else:
+        with pytest.raises(type(error)):
+            RUNS[function](model, loader, out=tmp_path / "p.npy")
+        assert list(tmp_path.iterdir()) == []
+    assert flags(model) == before[0]
+    assert state_bits(model) == before[1]
+    assert torch.equal(torch.get_rng_state(), before[2])
+    assert torch.is_grad_enabled()
+    assert torch.backends.mha.get_fastpath_enabled()
+    model.train()(rows()[0]).sum().backward() if error is None else None
+
+
+def test_a_layer_that_undoes_its_evaluation_mode_is_allowed_to():
+    class Merging(nn.Module):  # as low-rank adapters do
+        def __init__(self):
+            super().__init__()
+            self.merged = False
+
+        def train(self, mode=True):
+            self.merged = not mode
+            return super().train(mode)
+
+        def forward(self, x):
+            assert self.merged
+            return x[:, :CLASSES]
+
+    model = nn.Sequential(Merging())
+    deep_ensemble([model], loader_of(*rows()))
+    assert model.training
+    assert model[0].training
+    assert not model[0].merged
+
+
+def test_a_model_is_moved_and_moved_back():
+    class Elsewhere(nn.Linear):
+        """Parameters on the meta device, the only second one here; numbers come with the move."""
+
+        moves: ClassVar[list] = []
+
+        def to(self, device):
+            self.moves.append(str(device))
+            self.to_empty(device=device)
+            nn.init.ones_(self.weight)
+            nn.init.zeros_(self.bias)
+            return self
+
+    model = Elsewhere(FEATURES, CLASSES, device="meta")
+    probs, _ = deep_ensemble([model], loader_of(*rows()), device="cpu")
+    assert model.moves == ["cpu", "meta"]
+    assert model.weight.is_meta
+    np.testing.assert_allclose(probs, 1 / CLASSES, rtol=1e-6)
+
+
+def test_a_model_on_several_devices_stays_where_it_is():
+    model = nn.Sequential(nn.Linear(FEATURES, 3), nn.Linear(3, 3, device="meta"))
+    with pytest.raises(hc.InvalidInputError, match="must be None for a model on several devices"):
+        deep_ensemble([model], loader_of(*rows()), device="cpu")
+    assert model[1].weight.is_meta
+
+
+# --- MC dropout -----------------------------------------------------------------------------
+
+
+def test_only_dropout_layers_drop():
+    """By hand: evaluation mode with the mask in the place of dropout, seen by a hook."""
+    model, (inputs, labels) = network().train(), rows()
+    masks = []
+    handle = model[3].register_forward_hook(lambda _, x, y: masks.append((y != 0) | (x[0] == 0)))
+    before = state_bits(model)
+    probs, _ = mc_dropout(model, loader_of(inputs, labels), 2)
+    handle.remove()
+    assert state_bits(model) == before  # running statistics too
+    model.eval()
+    with torch.no_grad():
+        hidden = model[2](model[1](model[0](inputs)))
+        for member in range(2):
+            mask = torch.cat(masks[member::2])  # batch by batch, members in turn
+            assert 0.3 < mask[hidden > 0].float().mean() < 0.7
+            z = model[4](hidden * mask * 2).double().numpy()
+            e = np.exp(z)
+            np.testing.assert_allclose(probs[:, member], e / e.sum(1, keepdims=True), atol=1e-6)
+
+
+def test_the_seed_decides_the_masks():
+    model, loader = network(), loader_of(*rows())
+
+    def bits(rng):
+        return mc_dropout(model, loader, 3, rng=rng).probs.tobytes()
+
+    first = bits(0)
+    torch.manual_seed(99)  # neither the global state nor earlier calls matter
+    assert bits(0) == first
+    assert bits(1) != first
+    assert bits(np.random.default_rng(5)) == bits(np.random.default_rng(5))
+    assert bits(2**100 + 1) != bits(2**100)
+
+
+def test_members_and_batches_get_masks_of_their_own():
+    model, (inputs, labels) = network(), rows()
+    same_rows = inputs[:5].repeat(4, 1)
+    probs, _ = mc_dropout(model, loader_of(same_rows, labels[:20]), 3)
+    parts = {probs[start : start + 5, m].tobytes() for start in (0, 5, 10, 15) for m in range(3)}
+    assert len(parts) == 12
+    more, _ = mc_dropout(model, loader_of(same_rows, labels[:20]), 5)
+    np.testing.assert_array_equal(more[:, :3], probs)  # a member does not depend on their number
+
+
+def test_draws_of_the_loader_do_not_change_the_masks():
+    class Noisy(data.TensorDataset):
+        def __getitem__(self, i):
+            torch.rand(1 + i % 3)
+            return super().__getitem__(i)
+
+    quiet = mc_dropout(network(), loader_of(*rows()), 2).probs
+    noisy = mc_dropout(network(), data.DataLoader(Noisy(*rows()), batch_size=5), 2).probs
+    np.testing.assert_array_equal(noisy, quiet)
+
+
+@pytest.mark.parametrize("layer", ["Dropout1d", "Dropout2d", "AlphaDropout", "FeatureAlphaDropout"])
+def test_the_relatives_of_dropout_drop(layer):
+    model = nn.Sequential(
+        nn.Unflatten(1, (FEATURES, 1, 1) if layer == "Dropout2d" else (FEATURES, 1)),
+        getattr(nn, layer)(0.5),
+        nn.Flatten(),
+        nn.Linear(FEATURES, CLASSES),
+    )
+    probs, _ = mc_dropout(model, loader_of(*rows()), 2)
+    assert (probs[:, 0] != probs[:, 1]).any()
+
+
+class OwnDropout(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(FEATURES)
+
+    def forward(self, x):
+        assert not self.norm.training
+        return nn.functional.dropout(self.norm(x), 0.5, self.training)
+
+
+def test_dropout_as_a_function_is_named_by_its_module():
+    model = nn.Sequential(OwnDropout(), nn.Linear(FEATURES, CLASSES))
+    with pytest.raises(hc.InvalidInputError, match=r"`model` must have dropout layers; got none"):
+        mc_dropout(model, loader_of(*rows()))
+    probs, _ = mc_dropout(model, loader_of(*rows()), 2, dropout_types=OwnDropout)
+    assert (probs[:, 0] != probs[:, 1]).any()
+
+
+def test_transformer_layers_drop_though_they_have_a_fast_path():
+    layer = nn.TransformerEncoderLayer(FEATURES, 2, 8, dropout=0.5, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 1)
+    model = nn.Sequential(nn.Unflatten(1, (1, FEATURES)), encoder, nn.Flatten())
+    probs, _ = mc_dropout(model, loader_of(rows()[0], rows()[1]), 2)
+    assert (probs[:, 0] != probs[:, 1]).any()
+
+
+def test_models_whose_dropout_does_nothing_are_refused_or_warned_of():
+    with pytest.raises(hc.InvalidInputError, match="1 of them, all with p = 0"):
+        mc_dropout(network(p=0.0), loader_of(*rows()))
+    unused = nn.Linear(FEATURES, CLASSES)
+    unused.dropout = nn.Dropout(0.5)
+    with pytest.warns(hc.HullcalWarning, match="dropout changed nothing") as caught:
+        mc_dropout(unused, loader_of(*rows()), 2)
+    assert caught[0].filename == __file__
+
+
+# --- checkpoints ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["dict", "pt", "wrapped", "tutorial", "safetensors", "generator"])
+def test_checkpoints_equal_a_loop_by_hand(form, tmp_path):
+    models, (inputs, labels) = [network(seed) for seed in (3, 4)], rows()
+    states = [model.state_dict() for model in models]
+    if form in ("pt", "wrapped", "tutorial"):
+        wrap = {"pt": None, "wrapped": "state_dict", "tutorial": "model_state_dict"}[form]
+        for i, state in enumerate(states):
+            torch.save({wrap: state, "epoch": i} if wrap else state, tmp_path / f"{i}.pt")
+        states = [str(tmp_path / "0.pt"), tmp_path / "1.pt"]
+    elif form == "safetensors":
+        safetensors = pytest.importorskip("safetensors.torch")
+        for i, state in enumerate(states):
+            safetensors.save_file(state, tmp_path / f"{i}.safetensors")
+        states = sorted(tmp_path.iterdir())
+    elif form == "generator":
+        states = (state for state in states)
+    probs, found = checkpoints(network(0), states, loader_of(inputs, labels))
+    np.testing.assert_allclose(probs, by_hand(models, inputs), atol=1e-6)
+    np.testing.assert_array_equal(found, labels.numpy())
+
+
+def test_a_state_that_is_the_model_itself_is_refused():
+    model = network()
+    states = [network(1).state_dict(), model.state_dict()]
+    with pytest.raises(hc.InvalidInputError, match=r"themselves as checkpoint 1\. .*deepcopy"):
+        checkpoints(model, states, loader_of(*rows()))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda s: {k: v for k, v in s.items() if k != "4.bias"}, r"missing keys \['4.bias'\]"),
+        (lambda s: s | {"head": torch.ones(1)}, r"unexpected keys \['head'\]"),
+        (lambda s: s | {"4.bias": torch.ones(9)}, r"must fit `model`; got checkpoint 1: .*4.bias"),
+        (
+            lambda s: {f"module.{k}": v for k, v in s.items()},
+            r"DataParallel.*removeprefix\('module",
+        ),
+        (lambda s: [s], r"an object of type list as checkpoint 1"),
+    ],
+    ids=["missing", "unexpected", "shape", "prefix", "list"],
+)
+def test_a_checkpoint_that_does_not_fit_is_named(change, message):
+    model = network()
+    before = state_bits(model)
+    states = [network(1).state_dict(), change(network(2).state_dict())]
+    with pytest.raises(hc.InvalidInputError, match=message):
+        checkpoints(model, states, loader_of(*rows()))
+    assert state_bits(model) == before
+
+
+def test_checkpoint_files_that_cannot_be_used_are_named(tmp_path):
+    model, loader = network(), loader_of(*rows())
+    with pytest.raises(
+        hc.InvalidInputError, match=r"`states` must exist; got no file in .*gone.pt"
+    ):
+        checkpoints(model, [tmp_path / "gone.pt"], loader)
+    torch.save(model, tmp_path / "whole.pt")
+    with pytest.raises(hc.InvalidInputError, match=r"must hold tensors only.*whole\.pt"):
+        checkpoints(model, [tmp_path / "whole.pt"], loader)
+    with pytest.raises(hc.InvalidInputError, match=r"must be a list of states; got .*OrderedDict"):
+        checkpoints(model, model.state_dict(), loader)
+
+
+# --- loaders --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("function", RUNS)
+def test_a_shuffling_loader_is_refused(function):
+    parts = rows()
+    weighted = data.WeightedRandomSampler([1.0] * N, N)
+    random_batches = data.BatchSampler(data.RandomSampler(range(N)), 5, False)
+    dataset = data.TensorDataset(*parts)
+    for loader in (
+        loader_of(*parts, shuffle=True),
+        loader_of(*parts, sampler=data.SubsetRandomSampler(range(9))),
+        loader_of(*parts, sampler=weighted),
+        data.DataLoader(dataset, batch_sampler=random_batches),
+    ):
+        with pytest.raises(hc.InvalidInputError, match=r"`loader` must .*shuffles \(.*Sampler\)"):
+            RUNS[function](network(), loader)
+
+
+class Stream(data.IterableDataset):
+    """Rows without a length; in its second pass it may give others."""
+
+    def __init__(self, change=lambda rows, n_pass: rows):
+        self.change, self.n_passes = change, 0
+
+    def __iter__(self):
+        pairs = list(zip(*rows(), strict=True))
+        self.n_passes += 1
+        yield from self.change(pairs, self.n_passes)
+
+
+def later(change):
+    return lambda pairs, n_pass: pairs if n_pass == 1 else change(pairs)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda pairs: pairs[::-1], r"another label in row \d+ in the pass of member 1"),
+        (lambda pairs: pairs[:-1], "22 rows instead of 23 in the pass of member 1"),
+        (lambda pairs: pairs * 2, "more than the 23 rows of the first in the pass of member 1"),
+        (lambda pairs: [x for x, _ in pairs], r"labels in some passes only \(member 1\)"),
+    ],
+    ids=["order", "fewer", "more", "unlabelled"],
+)
+def test_another_order_in_a_later_pass_is_refused(change, message):
+    loader = data.DataLoader(Stream(later(change)), batch_size=5)
+    with pytest.raises(hc.InvalidInputError, match=message):
+        RUNS["in turn"](network(), loader)
+
+
+@pytest.mark.parametrize("function", RUNS)
+@pytest.mark.parametrize("limit", [2**30, 100])
+def test_a_loader_of_unknown_length_gives_the_same_bits(function, limit):
+    model = network()
+    known = RUNS[function](model, loader_of(*rows()))
+    unknown = RUNS[function](model, data.DataLoader(Stream(), batch_size=5), memory_limit=limit)
+    assert unknown.probs.shape == (N, 2, CLASSES)
+    assert unknown.probs.tobytes() == known.probs.tobytes()
+    np.testing.assert_array_equal(unknown.labels, known.labels)
+
+
+def test_rows_that_are_dropped_do_no_harm():
+    inputs, labels = rows()
+    probs, found = deep_ensemble([network()], loader_of(inputs, labels, drop_last=True))
+    assert found.shape == (20,)
+    np.testing.assert_allclose(probs, by_hand([network()], inputs[:20]), atol=1e-6)
+
+
+@pytest.mark.parametrize("limit", [2**30, 3000, 100])
+def test_more_rows_than_the_sampler_says_do_no_harm(limit):
+    inputs, labels = rows()  # every item is a batch of its own
+    options = {"batch_size": 1, "collate_fn": lambda items: items[0]}
+    loader = loader_of(inputs.repeat(9, 1, 1), labels.repeat(9, 1), **options)
+    probs, found = deep_ensemble([network()], loader, memory_limit=limit)
+    np.testing.assert_array_equal(found, labels.repeat(9).numpy())
+    np.testing.assert_allclose(probs, by_hand([network()], inputs.repeat(9, 1)), atol=1e-6)
+
+
+def test_an_iterator_serves_one_pass_and_is_refused_for_more():
+    assert mc_dropout(network(), iter(loader_of(*rows())), 3).probs.shape == (N, 3, CLASSES)
+    with pytest.raises(hc.InvalidInputError, match="used up after one pass"):
+        deep_ensemble(iter([network(), network()]), iter(loader_of(*rows())))
+
+
+class Keywords(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(FEATURES, CLASSES)
+
+    def forward(self, first, second):
+        return SimpleNamespace(logits=self.head(first + second["deep"][0]))
+
+
+Named = namedtuple("Named", ["inputs", "labels"])
+
+
+@pytest.mark.parametrize("key", ["labels", "label", "y", None])
+@pytest.mark.parametrize("form", ["dict", "tuple", "named", "pair of dict"])
+def test_batches_of_every_form(key, form):
+    inputs, labels = rows()
+    model = Keywords()
+    expected = by_hand([nn.Sequential(model.head)], 2 * inputs)
+    batches = []
+    for start in range(0, N, 5):
+        x, y = inputs[start : start + 5], labels[start : start + 5]
+        keywords = {"first": x, "second": {"deep": [x, "text"]}}
+        batches.append(
+            {
+                "dict": keywords | ({key: y} if key else {}),
+                "tuple": (tuple(keywords.values()), y) if key else (tuple(keywords.values()),),
+                "named": Named(list(keywords.values()), y),
+                "pair of dict": [keywords, y] if key else [keywords],
+            }[form]
+        )
+    probs, found = deep_ensemble([model], batches, outputs=lambda out: out.logits)
+    np.testing.assert_allclose(probs, expected, atol=1e-6)
+    if key or form == "named":
+        np.testing.assert_array_equal(found, labels.numpy())
+    else:
+        assert found is None
+
+
+@pytest.mark.parametrize("form", ["one_hot", "column", "float", "numpy", "list", "uint8"])
+def test_labels_of_every_form(form):
+    inputs, labels = rows()
+    given = {
+        "one_hot": nn.functional.one_hot(labels, CLASSES),
+        "column": labels[:, None],
+        "float": labels.float(),
+        "numpy": labels.numpy(),
+        "list": labels.tolist(),
+        "uint8": labels.to(torch.uint8),
+    }[form]
+    found = deep_ensemble([network()], [(inputs, given)]).labels
+    assert found.dtype == np.int64
+    np.testing.assert_array_equal(found, labels.numpy())
+
+
+@pytest.mark.parametrize(
+    ("batches", "message"),
+    [
+        ([], "`loader` must give at least one row"),
+        ([(1, 2, 3)], r"batches \(inputs, labels\), dicts, or inputs alone; got a tuple of 3"),
+        ([{"x": 1, "y": 2, "label": 3}], "one of the keys .*; got 'label' and 'y'"),
+        (torch.ones(3), "`loader` must be an iterable of batches; got .*Tensor"),
+        (
+            [(rows()[0], rows()[1]), rows()[0]],
+            "must give labels with every batch or with none; got a change at row 23",
+        ),
+        ([(rows()[0], rows()[1][:4])], r"one label for each row .*23 rows .*\(4,\)"),
+        (
+            [(rows()[0], rows()[1]), (rows()[0], rows()[1] + 5)],
+            "In the batch from row 23 on: `labels` must be class positions from 0 to 2",
+        ),
+    ],
+    ids=["empty", "three", "keys", "tensor", "some", "length", "range"],
+)
+def test_loaders_that_cannot_be_used_are_refused(batches, message):
+    with pytest.raises(hc.InvalidInputError, match=message):
+        deep_ensemble([network()], batches)
+
+
+# --- outputs --------------------------------------------------------------------------------
+
+
+def test_a_wrong_choice_of_outputs_is_noticed():
+    inputs, labels = rows()
+    loader = loader_of(inputs, labels)
+    soft = nn.Sequential(network(), nn.Softmax(-1))
+    logs = nn.Sequential(network(), nn.LogSoftmax(-1))
+    with pytest.raises(hc.InvalidInputError, match=r'`outputs` is "logits".*`outputs="probs"`'):
+        deep_ensemble([network(), soft], loader)
+    with pytest.raises(hc.InvalidInputError, match=r'is "probs".*of member 0.*`outputs="logits"`'):
+        deep_ensemble([network()], loader, outputs="probs")
+    with pytest.raises(hc.InvalidInputError, match=r'is "probs".*`outputs="log_probs"`'):
+        deep_ensemble([logs], loader, outputs="probs")
+    with pytest.raises(hc.InvalidInputError, match=r'is "log_probs".*`outputs="logits"`'):
+        deep_ensemble([network()], loader, outputs="log_probs")
+    with pytest.raises(hc.InvalidInputError, match=r'must be "logits", "probs".*got .logit.'):
+        deep_ensemble([network()], loader, outputs="logit")
+    expected = by_hand([network()], inputs)
+    for model, outputs in ((soft, "probs"), (logs, "log_probs"), (logs, "logits")):
+        got = deep_ensemble([model], loader, outputs=outputs).probs
+        np.testing.assert_allclose(got, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", ["(n, 1)", "(n,)"])
+@pytest.mark.parametrize("kind", ["logits", "probs", "log_probs"])
+def test_one_column_is_the_class_one_of_two(shape, kind):
+    inputs, _ = rows(21)  # the last batch has one row, which `squeeze` makes a number
+    z = inputs[:, 0] * 3
+    p = 1 / (1 + np.exp(-z.double().numpy()))
+    column = {"logits": z, "probs": z.sigmoid(), "log_probs": nn.functional.logsigmoid(z)}[kind]
+
+    def model(x):
+        return x if shape == "(n, 1)" else x.squeeze()
+
+    loader = loader_of(column[:, None], (z > 0).float()[:, None])
+    probs, labels = deep_ensemble([model], loader, outputs=kind)
+    np.testing.assert_allclose(probs[:, 0], np.stack([1 - p, p], 1), atol=1e-6)
+    np.testing.assert_array_equal(labels, (z > 0).numpy())
+    assert hc.ClassifierSet(probs).notes == ()
+
+
+def test_one_column_of_logits_that_look_like_probabilities_brings_a_warning():
+    with pytest.warns(hc.HullcalWarning, match=r'pass `outputs="probs"`') as caught:
+        deep_ensemble([lambda x: x[:, :1].sigmoid()], [rows()[0]])
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
+def test_half_precision_outputs_are_widened_first(half):
+    inputs, labels = rows()
+    logits = (inputs[:, :CLASSES] * 20).to(half)
+    probs, _ = deep_ensemble([lambda x: x], loader_of(logits, labels))
+    exact = np.exp(logits.double().numpy())
+    np.testing.assert_allclose(probs[:, 0], exact / exact.sum(1, keepdims=True), atol=1e-6)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        cast, _ = deep_ensemble([network()], loader_of(inputs, labels))
+    np.testing.assert_allclose(cast, by_hand([network()], inputs), atol=0.05)
+    assert hc.ClassifierSet(cast).notes == ()
+
+
+def test_large_logits_neither_overflow_nor_warn():
+    table = torch.tensor([[1e4, 0.0, -1e4], [-3e38, 3e38, 0.0]])
+    probs, _ = deep_ensemble([lambda x: x], [table])
+    np.testing.assert_array_equal(probs[:, 0], [[1, 0, 0], [0, 1, 0]])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_outputs_that_are_not_finite_are_named_by_member_and_row(bad):
+    inputs, labels = rows()
+
+    def broken(x):
+        x[(x == inputs[17]).all(1), 1] = bad
+        return x[:, :CLASSES]
+
+    with pytest.raises(hc.InvalidInputError, match=rf"got {bad} from member 1, first in row 17\."):
+        deep_ensemble([network(), broken], loader_of(inputs, labels))
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        (
+            lambda x: SimpleNamespace(logits=x),
+            r"SimpleNamespace .*`outputs=lambda out: out.logits`",
+        ),
+        (lambda x: (x, x), r"tuple from member 0\. .*`outputs=lambda out: out\[0\]`"),
+        (lambda x: {"logits": x}, r"dict .*`outputs=lambda out: out\['logits'\]`"),
+        (lambda x: x[:, :, None], r"shape \(5, 4, 1\) from member 0"),
+        (lambda x: x.argmax(1), r"floating-point outputs; got int64 from member 0"),
+    ],
+    ids=["object", "tuple", "dict", "axes", "classes"],
+)
+def test_outputs_of_another_form_are_refused_with_the_way_out(output, message):
+    with pytest.raises(hc.InvalidInputError, match=message):
+        deep_ensemble([output], loader_of(*rows()))
+
+
+def test_members_must_agree_on_the_classes():
+    with pytest.raises(hc.InvalidInputError, match=r"shape \(5, 4\) from member 1 .*\(5, 3\)"):
+        deep_ensemble([network(), network(n_outputs=4)], loader_of(*rows()))
+
+
+# --- files ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("function", RUNS)
+def test_a_file_holds_the_same_bits_as_memory(function, tmp_path):
+    model, loader = network(), loader_of(*rows())
+    memory = RUNS[function](model, loader).probs
+    streamed = RUNS[function](model, loader, out=tmp_path / "probs.npy").probs
+    assert isinstance(streamed, np.memmap)
+    assert not streamed.flags.writeable
+    assert streamed.tobytes() == memory.tobytes()
+    np.testing.assert_array_equal(np.load(tmp_path / "probs.npy"), memory)
+    assert [path.name for path in tmp_path.iterdir()] == ["probs.npy"]
+
+
+def test_a_large_result_is_a_temporary_file_that_goes_with_its_last_view(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    model, loader = network(), loader_of(*rows())
+    probs = deep_ensemble([model], loader, memory_limit=0).probs
+    assert probs.tobytes() == deep_ensemble([model], loader).probs.tobytes()
+    assert len(list(tmp_path.iterdir())) == 1
+    view = probs[3:]
+    del probs
+    gc.collect()
+    assert len(list(tmp_path.iterdir())) == 1
+    assert view.sum() == pytest.approx(N - 3)
+    del view
+    gc.collect()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_file_is_kept_unless_force_is_given(tmp_path):
+    target, loader = tmp_path / "p.npy", loader_of(*rows())
+    target.write_bytes(b"old")
+    with pytest.raises(hc.InvalidInputError, match=r"`out` must not exist yet.*`force=True`"):
+        deep_ensemble([network()], loader, out=target)
+    assert target.read_bytes() == b"old"
+    deep_ensemble([network()], loader, out=target, force=True)
+    assert np.load(target).shape == (N, 1, CLASSES)
+    with pytest.raises(hc.InvalidInputError, match=r"`out` must end in `.npy`; got 'p.csv'"):
+        deep_ensemble([network()], loader, out=tmp_path / "p.csv")
+
+
+def test_a_file_that_appears_meanwhile_is_kept(tmp_path):
+    target = tmp_path / "p.npy"
+
+    def writes(x):
+        target.write_bytes(b"theirs")
+        return x
+
+    with pytest.raises(hc.InvalidInputError, match="`out` must not exist yet"):
+        deep_ensemble([writes], loader_of(*rows()), out=target)
+    assert target.read_bytes() == b"theirs"
+    assert [path.name for path in tmp_path.iterdir()] == ["p.npy"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
+def test_a_full_disk_is_an_error_and_leaves_no_file(tmp_path):
+    code = (
+        "import resource, sys, torch\n"
+        "from hullcal.ensembles import deep_ensemble\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
+        "try: deep_ensemble([lambda x: x], [torch.randn(99, 9)] * 99, out=sys.argv[1])\n"
+        "except OSError as error: print(error.errno)\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "p.npy")]
+    said = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert int(said.stdout) == errno.EFBIG
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- the rest -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("function", "totals"), [("deep_ensemble", {10}), ("mc_dropout", {10}), ("in turn", {5, 6, 10})]
+)
+def test_progress_counts_batches_times_members(function, totals):
+    seen = []
+    RUNS[function](network(), loader_of(*rows()), progress=lambda *pair: seen.append(pair))
+    assert [done for done, _ in seen] == sorted({done for done, _ in seen})
+    assert all(done <= total for done, total in seen)
+    assert seen[-1] == (10, 10)
+    assert {total for _, total in seen} <= totals
+
+
+def test_a_bar_writes_nothing_into_a_pipe(capfd):
+    deep_ensemble([network()], loader_of(*rows()), progress=True)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("length", [1, 3])
+def test_a_sequence_that_is_not_as_long_as_it_says_is_refused(length):
+    class Shelf:
+        def __len__(self):
+            return length
+
+        def __iter__(self):
+            return iter([network(0), network(1)])
+
+    rule = rf"`models` must hold {length} members, as its length says; got 2"
+    with pytest.raises(hc.InvalidInputError, match=rule):
+        deep_ensemble(Shelf(), loader_of(*rows()))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: deep_ensemble([], loader_of(*rows())), "`models` must hold at least one member"),
+        (lambda: deep_ensemble(iter([]), loader_of(*rows())), "must hold at least one member"),
+        (
+            lambda: deep_ensemble(network(), []),
+            r"list or iterator .*one Sequential\. .*`\[model\]`",
+        ),
+        (lambda: deep_ensemble([1], loader_of(*rows())), "type int as member 0.*`checkpoints`"),
+        (lambda: checkpoints(network(), [], []), "`states` must hold at least one member"),
+        (lambda: mc_dropout([network()], []), "`model` must be a torch.nn.Module; got .*list"),
+        (lambda: mc_dropout(network(), [], 0), "`n_members` must be an integer of at least 1"),
+        (lambda: mc_dropout(network(), [], rng=-1), "`rng` must be None, a non-negative"),
+        (lambda: mc_dropout(network(), [], dropout_types=["Dropout"]), "`dropout_types` must be"),
+        (lambda: deep_ensemble([network()], [], dtype="float16"), "`dtype` must be"),
+        (lambda: deep_ensemble([network()], [], dtype="no type"), "`dtype` must be"),
+        (lambda: deep_ensemble([network()], [], memory_limit=-1), "`memory_limit` must be"),
+        (lambda: deep_ensemble([network()], [], device="abacus"), "`device` must be a device that"),
+        (lambda: deep_ensemble([network()], [], device="meta"), "`device` must hold numbers"),
+    ],
+)
+def test_bad_arguments_are_refused(call, message):
+    with pytest.raises(hc.InvalidInputError, match=message):
+        call()
+
+
+def test_the_module_imports_without_torch_and_says_how_to_get_it():
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "import hullcal.ensembles.torch as room\n"
+        "for call in (lambda: room.deep_ensemble([], []), lambda: room.mc_dropout(0, []),\n"
+        "             lambda: room.checkpoints(0, [], [])):\n"
+        "    try: call()\n"
+        "    except ImportError as error: print(error)\n"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.count("pip install 'hullcal[torch]'") == 3
+
+
+def test_ctrl_c_leaves_no_file(tmp_path):
+    """A real signal to a real process, while it waits inside a batch."""
+    code = (
+        "import sys, time, torch\n"
+        "from hullcal.ensembles import deep_ensemble\n"
+        "def slow(x):\n"
+        "    if len(sys.argv) == 3: print('ready', flush=True); time.sleep(60)\n"
+        "    sys.argv.append('again'); return x\n"
+        "deep_ensemble([slow], [torch.ones(2, 2), torch.ones(2, 2)], out=sys.argv[1])\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "p.npy")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"ready\n"
+        assert len(list(tmp_path.iterdir())) == 1
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert b"KeyboardInterrupt" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_block_of_the_guide_runs(tmp_path, monkeypatch):
+    page = Path(__file__).parents[1] / "docs" / "ensembles_torch.md"
+    found = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.S)
+    assert len(found) >= 6
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    with torch.random.fork_rng(devices=[]):
+        for block in found:
+            exec(compile(block, str(page), "exec"), names)
+    assert names["result"].n_samples == len(names["labels"])

@@ -1,0 +1,129 @@
+"""Many classes: looking at a few entries gives what looking at all of them gives."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import hullcal as hc
+from hullcal.engines import entries as entries_of
+from hullcal.engines.local import Problem
+from hullcal.nulls import _passes
+from hullcal.nulls.paper import Paper
+from hullcal.sets import ClassifierSet
+from hullcal.simulation.scripts import RightClosedECE
+
+MEASURES = [
+    hc.ConfidenceECE(n_bins=1),
+    hc.ConfidenceECE(n_bins=10),
+    RightClosedECE(n_bins=5),
+    hc.ClasswiseECE(n_bins=5),
+    hc.ClasswiseECE(n_bins=10),
+]
+IDS = [f"{type(measure).__name__}({measure.n_bins})" for measure in MEASURES]
+
+
+def many_classes(n_samples=60, n_members=4, n_classes=60, sharpness=2.0, seed=0):
+    rng = np.random.default_rng(seed)
+    shared = 2 * sharpness * rng.normal(size=(n_samples, 1, n_classes))
+    logits = shared + sharpness * rng.normal(size=(n_samples, n_members, n_classes))
+    probs = np.exp(logits - logits.max(axis=2, keepdims=True))
+    probs /= probs.sum(axis=2, keepdims=True)
+    labels = [rng.choice(n_classes, p=p) for p in probs.mean(axis=1)]
+    return probs, np.array(labels, dtype=np.int32)
+
+
+def problem_of(measure, **sizes):
+    probs, labels = many_classes(**sizes)
+    return Problem.of(ClassifierSet(probs), labels, measure).objective
+
+
+def both_ways(objective, weights):
+    """Values over entries and over all probabilities, case by case."""
+    over_entries = [
+        part.values(weights, np.full(len(weights), case))
+        for part in objective.parts()
+        for case in range(part.n_cases)
+    ]
+    whole = replace(objective, entries=None)
+    cases = range(objective.n_cases)
+    return over_entries, [whole.values(weights, np.full(len(weights), case)) for case in cases]
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=IDS)
+@pytest.mark.parametrize("sharpness", [0.8, 2.0, 5.0])
+def test_entries_give_the_value_of_the_whole_at_any_weights(measure, sharpness):
+    objective = problem_of(measure, sharpness=sharpness)
+    assert objective.entries is not None
+    assert objective.entries.members.shape[2] < 0.3 * objective.members[0].size
+    rng = np.random.default_rng(1)
+    weights = np.vstack([np.eye(4), rng.dirichlet(np.ones(4), size=20)])
+    np.testing.assert_allclose(*both_ways(objective, weights), rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=IDS)
+def test_entries_follow_other_labels_row_weights_and_offsets(measure):
+    objective = problem_of(measure)
+    rng = np.random.default_rng(2)
+    weights = rng.dirichlet(np.ones(4), size=10)
+    labels = rng.integers(60, size=(3, 60)).astype(np.int32)
+    np.testing.assert_allclose(*both_ways(objective.with_labels(labels), weights), atol=1e-15)
+    moved = replace(objective, offset=rng.normal(size=objective.offset.shape) / 100)
+    counts = rng.multinomial(60, np.full(60, 1 / 60), size=11).astype(np.float64)
+    np.testing.assert_allclose(*both_ways(moved.with_row_weights(counts), weights), atol=1e-15)
+
+
+def test_confidence_looks_at_the_same_bits():
+    objective = problem_of(hc.ConfidenceECE())
+    over_entries, whole = both_ways(objective, np.random.default_rng(0).dirichlet(np.ones(4), 50))
+    np.testing.assert_array_equal(over_entries, whole)
+
+
+def test_a_probability_on_the_first_edge_in_one_member_is_looked_at():
+    # Two members, one of them with exactly 1/B for class 0: some weights put it into the second bin.
+    probs = np.full((200, 2, 60), 0.0)
+    probs[:, :, 1] = 1.0
+    probs[0, 0, :2] = 0.1, 0.9
+    labels = np.zeros(200, dtype=np.int32)
+    objective = Problem.of(ClassifierSet(probs), labels, hc.ClasswiseECE(n_bins=10)).objective
+    looked_at = set(zip(objective.entries.rows, objective.entries.classes, strict=True))
+    assert (0, 0) in looked_at
+    assert (1, 0) not in looked_at
+
+
+@pytest.mark.parametrize("null", ["paper", "recentered", "refit", "stacked"])
+@pytest.mark.parametrize("measure", ["ece_conf", "ece_cwise"])
+@pytest.mark.parametrize("n_members", [1, 3])
+def test_a_test_is_the_same_with_entries_and_without(null, measure, n_members, monkeypatch):
+    probs, labels = many_classes(n_samples=50, n_members=n_members)
+    settings = {"measure": measure, "null": null, "n_resamples": 19, "alpha": 0.1, "rng": 3}
+    found = hc.calibration_test(probs, labels, **settings)
+    on_threads = hc.calibration_test(probs, labels, n_jobs=2, **settings)
+    monkeypatch.setattr(entries_of, "_MANY_CLASSES", 1_000)
+    whole = hc.calibration_test(probs, labels, **settings)
+    np.testing.assert_array_equal(found.null_distribution, on_threads.null_distribution)
+    np.testing.assert_allclose(found.null_distribution, whole.null_distribution, atol=1e-13)
+    np.testing.assert_allclose(found.statistic, whole.statistic, atol=1e-13)
+    assert found.n_evaluations == whole.n_evaluations
+
+
+@pytest.mark.parametrize("measure", ["ece_conf", "ece_cwise"])
+@pytest.mark.parametrize("rows", ["resampled", "permuted"])
+def test_passes_over_blocks_of_rows_give_algorithm_1(measure, rows, monkeypatch):
+    probs, labels = many_classes(n_samples=300, n_members=4, n_classes=7)
+    settings = {"measure": measure, "null": Paper(rows=rows), "n_resamples": 39, "rng": 0}
+    at_once = hc.calibration_test(probs, labels, **settings)
+    monkeypatch.setattr(_passes, "_LARGE", 1)
+    monkeypatch.setattr(_passes, "_IN_CACHE", 7 * 64)
+    found = hc.calibration_test(probs, labels, **settings)
+    on_threads = hc.calibration_test(probs, labels, n_jobs=2, **settings)
+    np.testing.assert_allclose(found.null_distribution, at_once.null_distribution, atol=1e-15)
+    np.testing.assert_array_equal(found.null_distribution, on_threads.null_distribution)
+    assert np.ptp(found.null_distribution) > 0.0
+
+
+def test_pairs_of_rows_are_never_taken_apart_by_passes(monkeypatch):
+    monkeypatch.setattr(_passes, "_LARGE", 1)
+    objective = problem_of(hc.SKCE(estimator="ul"))
+    assert not _passes.in_passes(objective)
+    assert _passes.in_passes(problem_of(hc.ClasswiseECE()))
