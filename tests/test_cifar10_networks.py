@@ -34,7 +34,6 @@ SMALL = Effort(
     n_splits=2,
     n_draws=2,
     evaluations=60,
-    evaluations_pair=10,
 )
 TINY = (
     "-D",
@@ -194,6 +193,7 @@ def test_the_pvalues_of_networks_are_adjusted_over_networks_and_measures(small):
     assert rows[-1]["ece_conf_holm"] is None
     labels, probs = small.labels, small.networks.probs
     assert rows[2]["accuracy"] == np.mean(probs[:, 2].argmax(axis=1) == labels)
+    assert rows[-1]["confidence"] == pytest.approx(probs.mean(axis=1).max(axis=1).mean())
 
 
 def test_weights_are_judged_on_rows_that_did_not_choose_them(small):

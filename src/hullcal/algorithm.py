@@ -131,7 +131,7 @@ def calibration_test(
         n_samples=classifiers.n_samples,
         n_classes=classifiers.n_classes,
         members=classifiers.members,
-        notes=classifiers.notes + problem.notes(),
+        notes=classifiers.notes + problem.notes() + outcome.notes,
     )
 
 

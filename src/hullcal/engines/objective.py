@@ -136,6 +136,14 @@ class Objective:
         )
         return out
 
+    def at(self, weights: Floats) -> Floats:
+        """g at the same weights for all cases."""
+        found = [
+            part.values(np.tile(weights, (part.n_cases, 1)), np.arange(part.n_cases))
+            for part in self.parts()
+        ]
+        return np.concatenate(found)
+
     def mixed(self, weights: Floats) -> Floats:
         """The combination itself, (n_classes, n_samples)."""
         out = np.empty(self.members.shape[1:])

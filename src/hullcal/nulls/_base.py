@@ -44,6 +44,8 @@ class Outcome:
     distribution: Floats
     n_evaluations: int
     converged: bool
+    #: What a user should hear about this distribution.
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

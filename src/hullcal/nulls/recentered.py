@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from hullcal._compiled.mixing import draw_counts
+from hullcal._compiled.mixing import cumulate, draw_counts, draw_labels
 from hullcal.engines.local import Problem
+from hullcal.engines.objective import Objective
 from hullcal.minimizers import Minimizer
 from hullcal.nulls._base import CALIBRATED, Floats, Null, Outcome, Replicates, Resampling
 
@@ -25,6 +26,10 @@ class Recentered(Null):
     For one member there is nothing to search and labels are redrawn from its predictions instead.
     They are redrawn too, from the maximum-likelihood combination, where the statistic is infinite
     because no combination could have produced the labels: an infinite residual cannot be subtracted.
+
+    Where few rows share an entry of the residual vector, as in `ece_cwise` with many classes, row
+    counts vary less than labels would, all null values are too small, and a calibrated set is rejected.
+    The result has a note where that happens.
     """
 
     name: ClassVar[str] = "recentered"
@@ -36,6 +41,7 @@ class Recentered(Null):
         replicates = Replicates(minimizer, resampling)
         observed = replicates.minimize(objective)
         best = observed.weights[0]
+        notes: tuple[str, ...] = ()
         if objective.n_members == 1:
             distribution = replicates.of_labels(objective, best)
         elif np.isinf(observed.values[0]):
@@ -49,10 +55,38 @@ class Recentered(Null):
                 return replicates.minimize(centered.with_row_weights(counts)).values
 
             distribution = replicates.run(block, objective)
+            notes = _too_small(objective, centered, best, resampling)
         return Outcome(
             statistic=float(observed.values[0]),
             weights=best,
             distribution=distribution,
             n_evaluations=replicates.n_evaluations,
             converged=bool(observed.converged[0]),
+            notes=notes,
         )
+
+
+#: Replicates that show how large the noise of a combination is, and by how many of their standard
+#: deviations that of the bootstrap may fall short.
+_LOOKED_AT, _SHORT = 40, 2.0
+
+
+def _too_small(
+    objective: Objective, centered: Objective, best: Floats, resampling: Resampling
+) -> tuple[str, ...]:
+    """A note if row counts make less noise than labels drawn from the best combination itself."""
+    size = (_LOOKED_AT, objective.n_samples)
+    counts, labels = np.zeros(size), np.empty(size, dtype=np.int32)
+    draw_counts(resampling.key, 0, objective.measure.rows_per_unit, counts)
+    cumulative = np.empty(objective.members.shape[1:])
+    cumulate(objective.mixed(best), cumulative)
+    draw_labels(cumulative, resampling.key, 0, labels)
+    by_rows = centered.with_row_weights(counts).at(best)
+    by_labels = objective.with_labels(labels).at(best)
+    if np.mean(by_labels) - np.mean(by_rows) <= _SHORT * np.std(by_labels):
+        return ()
+    return (
+        "too few rows for so many cells: resampled rows make "
+        f"{np.mean(by_rows) / np.mean(by_labels):.2f} of the noise that labels would, so that the "
+        'p-value of null "recentered" is too small; use null="stacked" or "refit"',
+    )

@@ -1,0 +1,180 @@
+"""The figures of the page; each takes the rows that its table has."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.cifar10_networks.testing import ALPHA, Rows
+from experiments.type_errors.canvas import GREY, PAGE, drawing
+
+BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+
+
+def draw_alone(rows: Rows, best: float, path: Path) -> None:
+    """Each network's ECE, and what a calibrated one would show: nearly never beyond the bar."""
+    ordered = sorted(rows, key=lambda row: row["ece_conf"], reverse=True)
+    with drawing(path, height=3.0, width=PAGE * 0.8) as figure:
+        ax = figure.subplots()
+        places = np.arange(len(ordered))
+        ax.barh(
+            places,
+            [row["ece_conf_critical"] for row in ordered],
+            color="#D9D9D9",
+            height=0.7,
+            label="95 % of calibrated classifiers",
+        )
+        ax.plot(
+            [row["ece_conf"] for row in ordered],
+            places,
+            "o",
+            color=BLUE,
+            label="network, and their average",
+        )
+        ax.axvline(best, color=GREEN, linestyle="--", label="smallest in the hull")
+        ax.set_yticks(places, [row["network"] for row in ordered])
+        ax.set_xlim(left=0)
+        ax.set_xlabel("ece_conf")
+        ax.xaxis.set_major_formatter(_short)
+        figure.legend(loc="outside upper center", ncols=3)
+
+
+def draw_weights(rows: Rows, path: Path) -> None:
+    """Weights of the best combination, and from where to where they go between splits."""
+    with drawing(path, height=2.6) as figure:
+        ax = figure.subplots()
+        styles = {"ece_conf": (BLUE, "o", -0.14), "ece_cwise": (ORANGE, "s", 0.14)}
+        for measure, (colour, marker, shift) in styles.items():
+            of_measure = [row for row in rows if row["measure"] == measure]
+            places = np.arange(len(of_measure)) + shift
+            lows = [row["weight_lower"] for row in of_measure]
+            highs = [row["weight_upper"] for row in of_measure]
+            ax.vlines(places, lows, highs, color=colour, linewidth=0.8)
+            middle = [row["weight"] for row in of_measure]
+            ax.plot(places, middle, marker, color=colour, label=f"smallest {measure}")
+            ax.set_xticks(
+                range(len(of_measure)),
+                [row["network"] for row in of_measure],
+                rotation=45,
+                ha="right",
+            )
+        ax.axhline(1 / len(of_measure), color=GREY, linewidth=0.8, linestyle=":", label="average")
+        ax.set_ylim(bottom=0)
+        ax.set_ylabel("weight")
+        figure.legend(loc="outside upper center", ncols=3)
+
+
+def draw_pairs(rows: Rows, alone: dict[str, float], path: Path) -> None:
+    """Left: the smallest value of each pair. Right: p-values, one null in each triangle."""
+    names = list(alone)
+    at = {name: i for i, name in enumerate(names)}
+    values, pvalues = (np.full((len(names), len(names)), np.nan) for _ in range(2))
+    np.fill_diagonal(values, list(alone.values()))
+    for row in rows:
+        i, j = at[row["first"]], at[row["second"]]
+        values[i, j] = values[j, i] = row["ece_conf"]
+        pvalues[max(i, j), min(i, j)] = row["ece_conf_recentered_p"]
+        pvalues[min(i, j), max(i, j)] = row["ece_conf_refit_p"]
+    with drawing(path, height=3.9) as figure:
+        left, right = figure.subplots(1, 2)
+        # Vector cells: an image would be embedded and blurred.
+        first = left.pcolormesh(values, cmap="viridis_r", edgecolors="white", linewidth=0.3)
+        second = right.pcolormesh(
+            pvalues,
+            cmap="cividis",
+            vmin=0,
+            vmax=max(0.2, np.nanmax(pvalues)),
+            edgecolors="white",
+            linewidth=0.3,
+        )
+        _mark(right, pvalues)
+        bars = ((left, first, "smallest ece_conf"), (right, second, "p-value"))
+        for ax, mesh, label in bars:
+            ax.set_aspect("equal")
+            ax.invert_yaxis()
+            ax.set_xticks(np.arange(len(names)) + 0.5, names, rotation=90)
+            ax.tick_params(length=0)
+            figure.colorbar(
+                mesh, ax=ax, label=label, location="top", shrink=0.9, pad=0.02, format=_short
+            )
+        left.set_yticks(np.arange(len(names)) + 0.5, names)
+        right.set_yticks([])
+        right.set_xlabel("below the diagonal recentered, above it refit")
+        left.set_xlabel("on the diagonal, a network alone")
+
+
+def draw_sizes(groups: Rows, others: Rows, pairs: Rows, path: Path) -> None:
+    """Valid and small: the best value against the mean size; filled where not rejected."""
+    with drawing(path, height=3.2, width=PAGE * 0.85) as figure:
+        ax = figure.subplots()
+        kinds = (
+            ("pairs", pairs, GREY, "o", 12),
+            ("all but one", others, PURPLE, "^", 16),
+            ("groups", groups, ORANGE, "s", 26),
+        )
+        for label, rows, colour, marker, size in kinds:
+            for rejected in (False, True):
+                some = [row for row in rows if (row["ece_conf_recentered_p"] <= ALPHA) is rejected]
+                ax.scatter(
+                    [row["tv_diameter"] for row in some],
+                    [row["ece_conf"] for row in some],
+                    s=size,
+                    marker=marker,
+                    linewidth=0.8,
+                    edgecolors=colour,
+                    facecolors="white" if rejected else colour,
+                    label=f"{label}, {'rejected' if rejected else 'not rejected'}",
+                )
+        for i, row in enumerate(groups):
+            # Neighbours in the table may be neighbours in the figure: names go left and right in turn.
+            ax.annotate(
+                row["set"],
+                (row["tv_diameter"], row["ece_conf"]),
+                xytext=(4, 4) if i % 2 else (-4, 4),
+                ha="left" if i % 2 else "right",
+                textcoords="offset points",
+            )
+        ax.set_xlabel("mean size of the set (tv_diameter)")
+        ax.set_ylabel("smallest ece_conf in the hull")
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_formatter(_short)
+        ax.set_ylim(bottom=0)
+        figure.legend(loc="outside upper center", ncols=3)
+
+
+def draw_humans(distances: dict[str, Any], disagreement: Rows, path: Path) -> None:
+    """Left: how many images are how near. Right: size of the set by people's disagreement."""
+    with drawing(path, height=2.9) as figure:
+        left, right = figure.subplots(1, 2)
+        colours = (GREEN, PURPLE, ORANGE, BLUE, "black")
+        lines = zip(colours, ("-", "--", "-.", ":", (0, (1, 3))), strict=True)
+        for (name, values), (colour, line) in zip(distances.items(), lines, strict=True):
+            # Two hundred quantiles draw what ten thousand steps would.
+            levels = np.linspace(0, 1, 201)
+            left.plot(np.quantile(values, levels), levels, color=colour, linestyle=line, label=name)
+        left.set_xlim(0, 0.5)
+        left.set_ylim(0, 1)
+        left.set_xlabel("total variation from people's distribution")
+        left.set_ylabel("share of images")
+        left.legend(loc="lower right", title="distance to", title_fontsize="small")
+        places = np.arange(len(disagreement))
+        means = np.array([row["tv_diameter"] for row in disagreement])
+        ends = [[row[f"tv_diameter_{end}"] for row in disagreement] for end in ("lower", "upper")]
+        right.vlines(places, *ends, color=BLUE, linewidth=0.8)
+        right.plot(places, means, "o-", color=BLUE)
+        ticks = [f"{row['dissent']}\n({row['n_images']})" for row in disagreement]
+        right.set_xticks(places, ticks)
+        right.set_ylim(bottom=0)
+        right.set_xlabel("people who dissent (images)")
+        right.set_ylabel("mean size of the set (tv_diameter)")
+
+
+def _short(value: float, place: Any = None) -> str:
+    """A tick as the tables have it: .025."""
+    return f"{value:.4g}".replace("0.", ".", 1)
+
+
+def _mark(ax: Any, pvalues: Any) -> None:
+    """A cross where the data speak against the pair: colour alone would not show the level."""
+    rejected = np.argwhere(pvalues <= ALPHA)
+    ax.plot(rejected[:, 1] + 0.5, rejected[:, 0] + 0.5, "x", color="white", markersize=3)
