@@ -72,7 +72,7 @@ def test_a_command_prints_and_writes_its_figures_and_their_data(command, work, t
     printed = capsys.readouterr().out
     assert f"{command} took" in printed
     for name in FILES.get(command, {command}):
-        assert f"{name}.svg" in files or command == "candidates"
+        assert f"{name}.svg" in files or command in ("candidates", "classes")
         assert f"{name}.csv" in files
     for name, content in files.items():
         assert str(tmp_path / name) in printed

@@ -544,3 +544,17 @@ def test_the_maximized_p_value_is_never_below_that_of_the_members_or_the_minimum
     best = hc.minimize(probs, labels, rng=SEED).weights
     for weights in (*np.eye(3), np.full(3, 1 / 3), best):
         assert p_at(weights, probs, labels, **options).pvalue <= result.pvalue + 1 / 40
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "measure", "noted"),
+    [(40, "ece_cwise", True), (40, "ece_conf", False), (2, "ece_cwise", False)],
+)
+def test_recentered_says_where_rows_are_too_few_for_its_cells(n_classes, measure, noted):
+    data = hc.simulation.scenario("S1", n_samples=100, n_members=3, n_classes=n_classes, rng=1)
+    settings = {"measure": measure, "n_resamples": 19, "alpha": 0.1, "rng": 0}
+    found = hc.calibration_test(data.probs, data.labels, null="recentered", **settings)
+    assert any("too few rows" in note for note in found.notes) == noted
+    # What it warns of: the set is valid, and still the p-value is the smallest there is.
+    assert (found.pvalue == 0.05) == noted
+    assert hc.calibration_test(data.probs, data.labels, null="stacked", **settings).pvalue > 0.05

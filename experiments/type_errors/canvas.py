@@ -66,9 +66,19 @@ def drawing(path: Path, height: float, width: float = PAGE) -> Iterator[Figure]:
 
 
 def _shortened(svg: str) -> str:
-    """The same to a hundredth of a point, and the style of all marks of a curve said once."""
-    rounded = re.sub(r"\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}", svg)
+    """The same to a hundredth of a point, and the style of all marks of a curve said once.
+
+    What stands between tags is text and stays as it is.
+    """
+    rounded = re.sub(r"<[^>]*>", lambda tag: _NUMBER.sub(_rounded, tag[0]), svg)
     return re.sub(r"(<g[^>]*)>\n((?:\s*<use [^>]*/>\n)+)", _said_once, rounded)
+
+
+_NUMBER = re.compile(r"\d+\.\d{3,}")
+
+
+def _rounded(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.2f}"
 
 
 def _said_once(found: re.Match[str]) -> str:

@@ -228,6 +228,19 @@ def budget(options: argparse.Namespace) -> None:
     null_figures.draw_budget(rows, options.out / "budget.svg")
 
 
+def classes(options: argparse.Namespace) -> None:
+    """Levels of nulls against the number of classes."""
+    part = grids.classes(options.datasets or 100, options.resamples or 59, options.minimizer)
+    folder = options.work / "classes"
+    print_estimate([part], folder, options.jobs)
+    rows = rates([part], folder, options.jobs)
+    names = ("measure", "n_samples", "n_classes", "n_datasets")
+    for alpha in (_ALPHA, 0.2):
+        some = [row for row in rows if row["alpha"] == alpha]
+        _show_nulls(some, names, f"Rejections of sets that contain the truth, level {alpha}")
+    tables.write(rows, options.out / "classes.csv")
+
+
 def candidates(options: argparse.Namespace) -> None:
     """Nulls for "contains a calibrated classifier" that were tried: level and power at .05 and .2."""
     n_datasets, n_resamples = options.datasets or 200, options.resamples or 59
@@ -289,6 +302,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
     "switches": switches,
     "nulls": nulls,
     "distance": distance,
+    "classes": classes,
     "budget": budget,
     "candidates": candidates,
 }

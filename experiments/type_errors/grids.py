@@ -167,6 +167,26 @@ def nulls(
     return found
 
 
+def classes(n_datasets: int = 100, n_resamples: int = 59, minimizer: Any = None) -> Part:
+    """Levels where classes are many: S1 at the paper's spread, cells by the hundred."""
+    return Part(
+        "classes",
+        {
+            "scenario": "S1",
+            "n_samples": (100, 500),
+            "n_members": 10,
+            "n_classes": (3, 10, 30, 100),
+            "spread": 0.01,
+            "measure": ("ece_conf", "ece_cwise"),
+            "null": ("recentered", "stacked", "refit"),
+            "minimizer": minimizer or "pairwise",
+            "n_datasets": n_datasets,
+            "n_resamples": n_resamples,
+            "alpha": (0.05, 0.2),
+        },
+    )
+
+
 def budget(n_datasets: int = 200, n_resamples: int = 99) -> Part:
     """Nulls that search again on every replicate, by how long they may; S1 shows what it costs."""
     return Part(
