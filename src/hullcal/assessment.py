@@ -15,7 +15,7 @@ from hullcal import measures as measure_room
 from hullcal import minimizers, uncertainty
 from hullcal import nulls as null_room
 from hullcal._validation import HullcalWarning, check_integer, check_seed
-from hullcal.algorithm import calibration_test
+from hullcal.algorithm import calibration_test, check_stop
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
 from hullcal.nulls import Null
@@ -110,6 +110,7 @@ def assess(
     n_resamples: int = 999,
     alpha: float = 0.05,
     rng: int | np.random.Generator | None = None,
+    stop_after: int | None = None,
     n_jobs: int = 1,
     progress: Progress | None = None,
     **options: Any,
@@ -122,7 +123,7 @@ def assess(
         As in `calibration_test`, with its options `classes`, `from_logits` and `from_log`.
     measures, nulls : sequence
         All pairs of them are run, with the same seed.
-    minimizer, n_resamples, alpha, rng, n_jobs
+    minimizer, n_resamples, alpha, rng, stop_after, n_jobs
         As in `calibration_test`.
     progress : callable, optional
         Told (what, done, total), over all tests together.
@@ -145,6 +146,8 @@ def assess(
         search.check(g, classifiers.n_members)
         for reference in references:
             reference.check(g, search)
+    for reference in references:
+        check_stop(stop_after, reference)
     seed = check_seed(rng)
     n_resamples = check_integer(n_resamples, "n_resamples", 1)
     total = n_resamples * len(chosen) * len(references)
@@ -168,6 +171,7 @@ def assess(
                     n_resamples=n_resamples,
                     alpha=alpha,
                     rng=seed,
+                    stop_after=stop_after,
                     n_jobs=n_jobs,
                     progress=report,
                 )

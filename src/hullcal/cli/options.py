@@ -76,6 +76,7 @@ class TestOptions:
     nulls: tuple[str, ...]
     n_resamples: int
     alpha: float
+    stop_after: int | None
     seed: int | None
     jobs: int
     quiet: bool
@@ -148,6 +149,12 @@ _TEST = (
         default=0.05,
         show_default=True,
         help="Level of decisions.",
+    ),
+    click.option(
+        "--stop-after",
+        type=click.IntRange(min=2),
+        metavar="H",
+        help="Stop resampling once H null values have reached the statistic; 10 is usual.",
     ),
     click.option(
         "--seed",

@@ -24,6 +24,7 @@ def run_tests(files: Files, how: TestOptions) -> Any:
             n_resamples=how.n_resamples,
             alpha=how.alpha,
             rng=how.seed,
+            stop_after=how.stop_after,
             n_jobs=how.jobs,
             progress=report,
         )

@@ -100,19 +100,35 @@ def run_replicates(
     *,
     n_jobs: int,
     progress: Progress | None,
+    wave: int | None = None,
+    enough: Callable[[Floats], int | None] | None = None,
 ) -> Floats:
     """Collect block(first, last) over all replicates; the split never changes a value.
 
-    `work` is the number of probabilities that one replicate reads, a guess at its cost.
+    `work` is the number of probabilities that one replicate reads, a guess at its cost. After every
+    `wave` of replicates `enough` is asked how many of them will do; None asks for more.
     """
     # A block takes a fraction of a second: steady progress, prompt interruption, modest memory.
     size = min(-(-n_resamples // (4 * n_jobs)) if n_jobs > 1 else n_resamples, _BLOCK // work)
     out = np.empty(n_resamples)
+    wave = wave or n_resamples
+    for begin in range(0, n_resamples, wave):
+        end = min(begin + wave, n_resamples)
 
-    def fill(first: int, last: int) -> None:
-        out[first:last] = block(first, last)
+        def fill(first: int, last: int, begin: int = begin) -> None:
+            out[begin + first : begin + last] = block(begin + first, begin + last)
 
-    run_blocks(fill, n_resamples, max(1, size), n_jobs=n_jobs, progress=progress)
+        def report(done: int, _: int, begin: int = begin) -> None:
+            if progress is not None:
+                progress(begin + done, n_resamples)
+
+        # A wave is shared out among the threads, too.
+        most = max(1, min(size, -(-(end - begin) // n_jobs)))
+        run_blocks(fill, end - begin, most, n_jobs=n_jobs, progress=report)
+        kept = enough(out[:end]) if enough is not None else None
+        if kept is not None:
+            report(n_resamples - begin, 0)
+            return out[:kept]
     return out
 
 

@@ -15,12 +15,15 @@ from hullcal.engines.local import Problem, Progress, run_replicates
 from hullcal.engines.objective import Objective
 from hullcal.measures import Measure
 from hullcal.minimizers import Minima, Minimizer
+from hullcal.pvalues import exceeds
 
 Floats = NDArray[np.float64]
 
 #: H0 and H0' of the definitions, in words.
 CALIBRATED = "the convex hull of the members contains a calibrated classifier"
 TRUTH = "the convex hull of the members contains the truth"
+#: Resamples run before the next look, in units of the exceedances that are enough.
+_WAVE = 2
 #: Both, for a set of one: labels drawn from its predictions are all that calibration asks for.
 ONE_CALIBRATED = "the classifier is calibrated"
 
@@ -33,6 +36,23 @@ class Resampling:
     key: NDArray[np.uint64]
     n_jobs: int = 1
     progress: Progress | None = None
+    #: Exceedances that are enough, if not all resamples have to be run.
+    stop_after: int | None = None
+
+    def enough(self, statistic: float) -> Callable[[Floats], int | None]:
+        """How many null values to keep once enough of them have reached the statistic.
+
+        Besag and Clifford (1991) stop at the l-th value, the h-th to reach the statistic, with the
+        p-value h / l. Without that last value the usual formula says the same of the others:
+        (1 + (h - 1)) / (1 + (l - 1)).
+        """
+
+        def kept(values: Floats) -> int | None:
+            assert self.stop_after is not None
+            reached = np.flatnonzero(exceeds(values, statistic))
+            return int(reached[self.stop_after - 1]) if len(reached) >= self.stop_after else None
+
+        return kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +78,8 @@ class Null:
     needs_residual: ClassVar[bool] = False
     #: Whether what is searched is the measure itself.
     searches_measure: ClassVar[bool] = True
+    #: Whether resampling can stop early: null values are independent and come one after the other.
+    can_stop: ClassVar[bool] = False
 
     @classmethod
     def defaults(cls) -> tuple[Null, ...]:
@@ -101,7 +123,7 @@ class Replicates:
         self._evaluations.append(int(minima.n_evaluations.sum()))
         return minima
 
-    def of_labels(self, objective: Objective, weights: Floats) -> Floats:
+    def of_labels(self, objective: Objective, weights: Floats, statistic: float) -> Floats:
         """Rows fixed, labels drawn from p_weights, minimised again."""
         cumulative = np.empty(objective.members.shape[1:])
         cumulate(objective.mixed(weights), cumulative)
@@ -111,24 +133,29 @@ class Replicates:
             draw_labels(cumulative, self._resampling.key, first, labels)
             return self.minimize(objective.with_labels(labels)).values
 
-        return self.run(block, objective)
+        return self.run(block, objective, statistic=statistic)
 
     def run(
         self,
         block: Callable[[int, int], Floats],
         objective: Objective,
         *,
+        statistic: float | None = None,
         work: int | None = None,
         n_resamples: int | None = None,
         progress: Progress | None = None,
     ) -> Floats:
         """Replicates, block by block: all of them, each a search, unless said otherwise.
 
-        `work` is the number of probabilities that one replicate reads.
+        `work` is the number of probabilities that one replicate reads. With the `statistic` known
+        the run may stop early, if that is wished.
         """
         own = self._resampling
         if n_resamples is None:
             n_resamples, progress = own.n_resamples, own.progress
+        stopping: dict[str, Any] = {}
+        if own.stop_after is not None and statistic is not None:
+            stopping = {"wave": _WAVE * own.stop_after, "enough": own.enough(statistic)}
         if work is None:
             work = objective.size * (self._minimizer.max_evaluations or 1)
         return run_replicates(
@@ -137,4 +164,5 @@ class Replicates:
             work,
             n_jobs=objective.threads(own.n_jobs),
             progress=progress,
+            **stopping,
         )

@@ -33,6 +33,7 @@ class Paper(Null):
 
     name: ClassVar[str] = "paper"
     hypothesis: ClassVar[str] = CALIBRATED
+    can_stop: ClassVar[bool] = True
     rows: Literal["resampled", "permuted"] = "resampled"
 
     def __post_init__(self) -> None:
@@ -43,6 +44,9 @@ class Paper(Null):
         objective = problem.objective
         replicates = Replicates(minimizer, resampling)
         permuted = int(self.rows == "permuted")
+        # Line 7, which a run that may stop early has to know.
+        observed = replicates.minimize(objective)
+        statistic = float(observed.values[0])
 
         def block(first: int, last: int) -> Floats:
             out = np.empty(last - first)
@@ -76,18 +80,16 @@ class Paper(Null):
                 )
             return evaluate(objective, weights, rows, levels)
 
+        lines, work = block, objective.members.size
         if in_passes(objective):
             # A pass serves several replicates, each of which mixes all predictions.
-            work = objective.members.size // 16
-            distribution = replicates.run(passes, objective, work=work)
-        else:
-            distribution = replicates.run(block, objective, work=objective.members.size)
-        observed = replicates.minimize(objective)
+            lines, work = passes, objective.members.size // 16
+        distribution = replicates.run(lines, objective, statistic=statistic, work=work)
         return Outcome(
-            statistic=float(observed.values[0]),
+            statistic=statistic,
             weights=observed.weights[0],
             distribution=distribution,
-            n_evaluations=replicates.n_evaluations + resampling.n_resamples,
+            n_evaluations=replicates.n_evaluations + len(distribution),
             converged=bool(observed.converged[0]),
         )
 

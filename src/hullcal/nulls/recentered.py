@@ -35,17 +35,19 @@ class Recentered(Null):
     name: ClassVar[str] = "recentered"
     hypothesis: ClassVar[str] = CALIBRATED
     needs_residual: ClassVar[bool] = True
+    can_stop: ClassVar[bool] = True
 
     def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:
         objective = problem.objective
         replicates = Replicates(minimizer, resampling)
         observed = replicates.minimize(objective)
-        best = observed.weights[0]
+        best, statistic = observed.weights[0], float(observed.values[0])
         notes: tuple[str, ...] = ()
         if objective.n_members == 1:
-            distribution = replicates.of_labels(objective, best)
-        elif np.isinf(observed.values[0]):
-            distribution = replicates.of_labels(objective, objective.maximum_likelihood())
+            distribution = replicates.of_labels(objective, best, statistic)
+        elif np.isinf(statistic):
+            likeliest = objective.maximum_likelihood()
+            distribution = replicates.of_labels(objective, likeliest, statistic)
         else:
             centered = objective.recentered(best)
 
@@ -54,10 +56,10 @@ class Recentered(Null):
                 draw_counts(resampling.key, first, objective.measure.rows_per_unit, counts)
                 return replicates.minimize(centered.with_row_weights(counts)).values
 
-            distribution = replicates.run(block, objective)
+            distribution = replicates.run(block, objective, statistic=statistic)
             notes = _too_small(objective, centered, best, resampling)
         return Outcome(
-            statistic=float(observed.values[0]),
+            statistic=statistic,
             weights=best,
             distribution=distribution,
             n_evaluations=replicates.n_evaluations,

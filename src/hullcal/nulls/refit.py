@@ -22,14 +22,17 @@ class Refit(Null):
 
     name: ClassVar[str] = "refit"
     hypothesis: ClassVar[str] = TRUTH
+    can_stop: ClassVar[bool] = True
 
     def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:
         objective = problem.objective
         replicates = Replicates(minimizer, resampling)
         observed = replicates.minimize(objective)
-        distribution = replicates.of_labels(objective, objective.maximum_likelihood())
+        statistic = float(observed.values[0])
+        likeliest = objective.maximum_likelihood()
+        distribution = replicates.of_labels(objective, likeliest, statistic)
         return Outcome(
-            statistic=float(observed.values[0]),
+            statistic=statistic,
             weights=observed.weights[0],
             distribution=distribution,
             n_evaluations=replicates.n_evaluations,
