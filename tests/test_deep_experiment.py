@@ -151,23 +151,70 @@ def test_members_differ_and_a_single_network_does_not_drop_out(small, tmp_path):
 
 def test_training_is_gradient_descent_with_momentum():
     data = blobs(n_rows=80)
-    recipe = Recipe(hidden=4, epochs=1, learning_rate=0.1, momentum=0.5, batch_size=40)
+    recipe = Recipe(hidden=4, epochs=2, learning_rate=0.1, momentum=0.5, batch_size=40)
 
     def trunk():
         return training.Standardised(data.train_inputs)
 
     network = training.train(trunk, data, recipe, dropout=0.0, seed=3)
-    # One full batch of 40 rows is one step from the initial weights: no momentum yet.
+    # A full batch of 40 rows is one step, whatever their order: two steps by hand.
     torch.manual_seed(3)
     by_hand = training.classifier(trunk(), recipe, 3, 0.0)
-    loss = torch.nn.functional.cross_entropy(
-        by_hand(torch.from_numpy(data.train_inputs)), torch.from_numpy(data.train_labels)
-    )
-    loss.backward()
+    velocity = [torch.zeros_like(parameter) for parameter in by_hand.parameters()]
+    for _ in range(2):
+        by_hand.zero_grad()
+        loss = torch.nn.functional.cross_entropy(
+            by_hand(torch.from_numpy(data.train_inputs)), torch.from_numpy(data.train_labels)
+        )
+        loss.backward()
+        with torch.no_grad():
+            for i, parameter in enumerate(by_hand.parameters()):
+                velocity[i] = 0.5 * velocity[i] + parameter.grad
+                parameter -= 0.1 * velocity[i]
     for ours, parameter in zip(network.parameters(), by_hand.parameters(), strict=True):
         np.testing.assert_allclose(
-            ours.detach().numpy(), (parameter - 0.1 * parameter.grad).detach().numpy(), atol=1e-6
+            ours.detach().numpy(), parameter.detach().numpy(), rtol=0, atol=1e-6
         )
+
+
+def test_a_column_that_never_varied_in_training_is_not_blown_up():
+    features = np.zeros((40, 2), dtype=np.float32)
+    features[:, 1] = np.arange(40)
+    seen = training.Standardised(features)(torch.tensor([[0.05, 19.5]]))
+    np.testing.assert_allclose(seen.numpy(), [[0.05, 0.0]], atol=1e-6)
+
+
+def test_too_few_rows_for_a_batch_are_refused(small, tmp_path, capsys):
+    TASKS["blobs"] = replace(TASKS["blobs"], recipe=Recipe(hidden=8, epochs=1, batch_size=61))
+    assert run("blobs", "--work", str(tmp_path)) == 2
+    assert "at least one batch of 61 rows" in capsys.readouterr().err
+
+
+def test_other_labels_under_the_same_networks_are_refused(small, tmp_path):
+    task = TASKS["blobs"]
+    folder = classifiers.learn(task, Options(), tmp_path, n_jobs=1)
+    (folder / "single_0.npy").unlink()
+    changed = replace(task, load=lambda task, options: blobs(seed=0, n_rows=126))
+    with pytest.raises(ValueError, match="got other labels"):
+        classifiers.learn(changed, Options(), tmp_path, n_jobs=1)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("nonsense",),
+        ("blobs", "--path", "nonsense"),
+        ("blobs", "--path", "blub=folder"),
+        ("blobs", "--rows", "1"),
+        ("bacteria", "--end-to-end"),
+    ],
+)
+def test_bad_usage_ends_before_any_work(arguments, small, capsys):
+    with pytest.raises(SystemExit) as ended:
+        run(*arguments)
+    assert ended.value.code == 2
+    assert "error:" in capsys.readouterr().err
+    assert not small
 
 
 def test_a_row_is_what_the_public_functions_say(small, tmp_path):

@@ -114,6 +114,7 @@ def test_passes_over_blocks_of_rows_give_algorithm_1(measure, rows, monkeypatch)
     settings = {"measure": measure, "null": Paper(rows=rows), "n_resamples": 39, "rng": 0}
     at_once = hc.calibration_test(probs, labels, **settings)
     monkeypatch.setattr(_passes, "_LARGE", 1)
+    monkeypatch.setattr(_passes, "_MANY_CLASSES", 2)
     monkeypatch.setattr(_passes, "_IN_CACHE", 7 * 64)
     found = hc.calibration_test(probs, labels, **settings)
     on_threads = hc.calibration_test(probs, labels, n_jobs=2, **settings)
@@ -125,5 +126,22 @@ def test_passes_over_blocks_of_rows_give_algorithm_1(measure, rows, monkeypatch)
 def test_pairs_of_rows_are_never_taken_apart_by_passes(monkeypatch):
     monkeypatch.setattr(_passes, "_LARGE", 1)
     objective = problem_of(hc.SKCE(estimator="ul"))
-    assert not _passes.in_passes(objective)
-    assert _passes.in_passes(problem_of(hc.ClasswiseECE()))
+    assert _passes.work_of(objective) is None
+    assert _passes.work_of(problem_of(hc.ClasswiseECE())) is not None
+
+
+class AlwaysHalf(hc.ConfidenceECE):
+    """A measure of the user's own that keeps nothing of its parent but the name."""
+
+    value = staticmethod(lambda *arguments: 0.5)
+
+
+def test_a_subclass_with_a_loop_of_its_own_keeps_it(monkeypatch):
+    monkeypatch.setattr(_passes, "_LARGE", 1)
+    probs, labels = many_classes()
+    for null in ("paper", "refit"):
+        result = hc.calibration_test(
+            probs, labels, measure=AlwaysHalf(), null=null, n_resamples=9, alpha=0.2, rng=0
+        )
+        assert result.statistic == 0.5
+        assert (result.null_distribution == 0.5).all()

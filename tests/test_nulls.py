@@ -547,11 +547,12 @@ def test_the_maximized_p_value_is_never_below_that_of_the_members_or_the_minimum
 
 
 @pytest.mark.parametrize(
-    ("n_classes", "measure", "noted"),
-    [(40, "ece_cwise", True), (40, "ece_conf", False), (2, "ece_cwise", False)],
+    ("n_classes", "n_samples", "measure", "noted"),
+    [(40, 100, "ece_cwise", True), (40, 100, "ece_conf", False), (2, 500, "ece_cwise", False)],
 )
-def test_recentered_says_where_rows_are_too_few_for_its_cells(n_classes, measure, noted):
-    data = hc.simulation.scenario("S1", n_samples=100, n_members=3, n_classes=n_classes, rng=1)
+def test_recentered_says_where_rows_are_too_few_for_its_cells(n_classes, n_samples, measure, noted):
+    sizes = {"n_samples": n_samples, "n_members": 3, "n_classes": n_classes}
+    data = hc.simulation.scenario("S1", **sizes, rng=1)
     settings = {"measure": measure, "n_resamples": 19, "alpha": 0.1, "rng": 0}
     found = hc.calibration_test(data.probs, data.labels, null="recentered", **settings)
     assert any("too few rows" in note for note in found.notes) == noted

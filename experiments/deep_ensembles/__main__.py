@@ -42,12 +42,20 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown:
         parser.error(f"there is no task {unknown[0]!r}; choose from {', '.join(TASKS)}")
     paths = dict(pair.partition("=")[::2] for pair in given.path)
+    for name, path in paths.items():
+        if name not in TASKS or not path:
+            parser.error(f"--path takes TASK=PATH with a task of {', '.join(TASKS)}; got {name!r}")
+    if given.rows is not None and given.rows < 20:
+        parser.error(f"--rows must be 20 or more; got {given.rows}")
     options = Options(
         {name: Path(path) for name, path in paths.items()}, given.rows, given.end_to_end, given.seed
     )
     names = given.tasks or [
         name for name, task in TASKS.items() if task.at_hand or name in options.paths
     ]
+    unfit = [name for name in names if given.end_to_end and not name.startswith("cifar10")]
+    if unfit:
+        parser.error(f"--end-to-end is for CIFAR-10, whose images are at hand; not for {unfit[0]}")
     work = given.work or cache_folder() / "deep_ensembles"
     try:
         results = [rows_of(name, options, work, given.jobs, given.device) for name in names]
@@ -80,7 +88,10 @@ def rows_of(
     learnt = time.perf_counter()
     place = {"dataset": task.dataset, "architecture": task.architecture}
     found = [
-        [place | row(kind, folder, setting, n_jobs=n_jobs) for kind in classifiers.KINDS]
+        [
+            place | row(kind, folder, setting, n_jobs=n_jobs, seed=options.seed)
+            for kind in classifiers.KINDS
+        ]
         for setting in SETTINGS
     ]
     print(

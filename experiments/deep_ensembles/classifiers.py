@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,8 @@ KINDS = (
 
 def folder_of(task: Task, options: Options, work: Path) -> Path:
     """Where the predictions of a task are kept; other settings have another folder."""
-    settings = json.dumps(task.settings(options), sort_keys=True)
+    kinds = [asdict(kind) for kind in KINDS]
+    settings = json.dumps(task.settings(options) | {"kinds": kinds}, sort_keys=True)
     return work / f"{task.name}-{hashlib.sha256(settings.encode()).hexdigest()[:10]}"
 
 
@@ -65,7 +66,7 @@ def learn(task: Task, options: Options, work: Path, *, n_jobs: int, device: str 
         return folder
     data = task.data(options)
     folder.mkdir(parents=True, exist_ok=True)
-    _keep(data.held_labels, folder / "labels.npy")
+    _keep_labels(data.held_labels, folder / "labels.npy")
     about = task.settings(options) | {
         "n_classes": len(data.classes),
         "n_train": len(data.train_labels),
@@ -78,7 +79,6 @@ def learn(task: Task, options: Options, work: Path, *, n_jobs: int, device: str 
         f"K = {about['n_classes']}; {len(missing)} networks to train",
         flush=True,
     )
-    # Long work first, so that no process is left with it at the end.
     joblib.Parallel(n_jobs=n_jobs, mmap_mode="r")(
         joblib.delayed(_learn_one)(task, data, kind, number, path, options, device)
         for kind, number, path in missing
@@ -96,7 +96,11 @@ def _learn_one(
         if not options.end_to_end:
             return training.Standardised(data.train_inputs)
         outputs = {"MOB": 1000, "VGG": 512}[task.architecture]
-        return training.Seen(NETWORKS[task.architecture](), task.pixels, outputs)
+        network = NETWORKS[task.architecture]()
+        for layer in network.modules():
+            if isinstance(layer, torch.nn.Dropout):
+                layer.p = 0.0  # dropout is that of the last layer alone
+        return training.Seen(network, task.pixels, outputs)
 
     # No two networks of a task share a seed.
     seed = options.seed * 1000 + 100 * KINDS.index(kind) + number
@@ -124,6 +128,16 @@ class _Rows(Dataset):  # type: ignore[type-arg]
         return np.array(self._inputs[row])
 
 
+def _keep_labels(labels: NDArray[np.int64], path: Path) -> None:
+    """Predictions that are there belong to the labels beside them."""
+    if path.exists() and not np.array_equal(np.load(path), labels):
+        raise hc.InvalidInputError(
+            f"the data must be those of the networks in {path.parent}; got other labels. Delete that "
+            "folder to begin anew."
+        )
+    _keep(labels, path)
+
+
 def _keep(array: NDArray[Any], path: Path) -> None:
     """Written to another name first: a file that is there is whole."""
     unfinished = path.with_suffix(".part")
@@ -133,11 +147,15 @@ def _keep(array: NDArray[Any], path: Path) -> None:
 
 
 def predictions(kind: Kind, folder: Path) -> tuple[NDArray[np.float32], str]:
-    """The members' predictions (n_held, n_members, n_classes), and the sha256 of their files."""
+    """The members' predictions (n_held, n_members, n_classes), and their sha256.
+
+    That of one file is its own; that of several is the sha256 of their hexadecimal ones, joined.
+    """
     files = files_of(kind, folder)
-    digest = hashlib.sha256()
+    digests = []
     for path in files:
         with path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
+            digests.append(hashlib.file_digest(file, "sha256").hexdigest())
     parts = [np.load(path, mmap_mode="r") for path in files]
-    return np.concatenate(parts, axis=1), digest.hexdigest()
+    joined = hashlib.sha256("".join(digests).encode()).hexdigest()
+    return np.concatenate(parts, axis=1), digests[0] if len(files) == 1 else joined

@@ -87,7 +87,7 @@ class Task:
             "pixels": self.pixels,
             "train_rows": self.train_rows,
             "rows": options.rows,
-            "path": str(options.paths[self.name]) if self.name in options.paths else None,
+            "path": str(options.paths[self.name].resolve()) if self.name in options.paths else None,
             "end_to_end": options.end_to_end,
             "seed": options.seed,
         }
@@ -184,7 +184,7 @@ def _sequences(task: Task, options: Options) -> Data:
     else:
         load = {"bacteria": sequences.bacteria, "proteins": sequences.proteins}[task.name]
         # A trial is about few classes, since a few rows of all classes would teach nothing.
-        n_classes = None if options.rows is None else max(2, options.rows // 10)
+        n_classes = None if options.rows is None else max(2, options.rows // 3)
         made = load(options.seed, n_classes=n_classes)
     return Data(
         made.train_features, made.train_labels, made.held_features, made.held_labels, made.classes

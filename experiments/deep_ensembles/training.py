@@ -7,10 +7,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from experiments.deep_ensembles.images.inference import DEVIATION, MEAN
 from experiments.deep_ensembles.tasks import Data, Recipe
-
-#: Mean and standard deviation of ImageNet's channels.
-_MEAN, _SD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+from hullcal import InvalidInputError
 
 
 class Standardised(nn.Module):
@@ -20,7 +19,9 @@ class Standardised(nn.Module):
         super().__init__()
         columns = features.astype(np.float32)
         self.register_buffer("mean", torch.from_numpy(columns.mean(axis=0)))
-        self.register_buffer("sd", torch.from_numpy(columns.std(axis=0) + 1e-6))
+        deviations = columns.std(axis=0)
+        # A column that never varied in training says nothing; blown up, it would drown the others.
+        self.register_buffer("sd", torch.from_numpy(np.where(deviations < 1e-6, 1.0, deviations)))
         self.n_outputs = columns.shape[1]
 
     def forward(self, rows: Tensor) -> Tensor:
@@ -36,8 +37,8 @@ class Seen(nn.Module):
         self.network = network
         self.pixels = pixels
         self.n_outputs = n_outputs
-        self.register_buffer("mean", torch.tensor(_MEAN)[:, None, None])
-        self.register_buffer("sd", torch.tensor(_SD)[:, None, None])
+        self.register_buffer("mean", torch.tensor(MEAN)[:, None, None])
+        self.register_buffer("sd", torch.tensor(DEVIATION)[:, None, None])
 
     def forward(self, images: Tensor) -> Tensor:
         """Images (n, height, width, 3) of bytes in, features out."""
@@ -69,6 +70,11 @@ def train(
     device: str = "cpu",
 ) -> nn.Module:
     """A trained network; the seed decides its initial weights and the order of the rows."""
+    if len(data.train_labels) < recipe.batch_size:
+        raise InvalidInputError(
+            f"a network needs at least one batch of {recipe.batch_size} rows to learn from; got "
+            f"{len(data.train_labels)}."
+        )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = classifier(make_trunk(), recipe, len(data.classes), dropout).to(device).train()

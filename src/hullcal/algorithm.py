@@ -127,6 +127,7 @@ def calibration_test(
             "measure": g.settings(),
             "minimizer": search.settings(),
             "null": reference.settings(),
+            **({} if stop_after is None else {"stop_after": stop_after}),
         },
         n_evaluations=outcome.n_evaluations,
         converged=outcome.converged,

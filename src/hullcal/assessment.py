@@ -94,7 +94,8 @@ class Assessment:
         figure = f"{word} = {smallest:.3g} by {result.measure}"
         if smallest <= alpha:
             return f"No: the data speak against the claim that {hypothesis} ({figure})."
-        close = " It is too close to call; raise the resamples." if result.too_close_to_call else ""
+        also = " and what they stop after" if "stop_after" in result.settings else ""
+        close = f" It is too close to call; raise the resamples{also}." * result.too_close_to_call
         return (
             f"Perhaps: the data do not speak against the claim that {hypothesis} ({figure}).{close}"
         )

@@ -176,8 +176,8 @@ class CalibrationTestResult(Result):
     def pvalue_interval(self) -> tuple[float, float]:
         """Where the p-value of infinitely many resamples lies, with 95 % confidence.
 
-        Under the null `maximized` the weights were chosen by the same resamples, so there it is a
-        guide and no more.
+        Under the null `maximized` the weights were chosen by the same resamples, and a run that
+        stopped early chose their number, so there it is a guide and no more.
         """
         count = int(pvalues.exceeds(self.null_distribution, self.statistic).sum())
         return pvalues.interval(count, self.n_resamples)
@@ -202,13 +202,18 @@ class CalibrationTestResult(Result):
         low, high = self.pvalue_interval
         return low <= self.alpha <= high
 
+    @property
+    def _to_raise(self) -> str:
+        may_stop = "stop_after" in self.settings
+        return "n_resamples and stop_after" if may_stop else "n_resamples"
+
     def __str__(self) -> str:
         low, high = self.pvalue_interval
         verdict = "REJECTED" if self.rejected else "not rejected"
         lines = [
             f"Hypothesis   {self.hypothesis}",
             f"Verdict      {verdict} at alpha = {self.alpha:g}"
-            + ("  (too close to call: raise n_resamples)" if self.too_close_to_call else ""),
+            + (f"  (too close to call: raise {self._to_raise})" if self.too_close_to_call else ""),
             f"p-value      {self.pvalue:.4g}   (95 % Monte Carlo interval {low:.4g} to {high:.4g})",
             f"Statistic    {self.measure} = {self.statistic:.6g}   "
             f"(critical value {self.critical_value:.6g})",

@@ -183,10 +183,6 @@ class ClassifierSet:
         sizes = {"n_samples": self.n_samples, "n_classes": self.n_classes}
         return _validation.check_labels(y, **sizes, classes=self.classes)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """Give the predictions, for whoever wants an array."""
-        return np.array(self.probs, dtype=dtype, copy=copy)
-
     def __repr__(self) -> str:
         n, m, k = self.probs.shape
         return f"ClassifierSet(n_samples={n}, n_members={m}, n_classes={k})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,13 +44,17 @@ class Entries:
         if over is None or n_classes < _MANY_CLASSES:
             return None
         size = max(1, _EXAMINED // (n_members * n_classes))
-        found = []
+        found, most = [], _WORTH_IT * n_classes * n_samples
         for first in range(0, n_samples, size):
             matters = measure.matters(members[:, :, first : first + size])
-            found.append(np.argwhere(matters.T) + np.array([first, 0]))
-        rows, classes = np.concatenate(found).astype(np.int32).T
-        rows, classes = np.ascontiguousarray(rows), np.ascontiguousarray(classes)
-        if not 0 < len(rows) <= _WORTH_IT * n_classes * n_samples:
+            some = np.argwhere(matters.T).astype(np.int32)
+            some[:, 0] += first
+            found.append(some)
+            most -= len(some)
+            if most < 0:
+                return None
+        rows, classes = (np.ascontiguousarray(part) for part in np.concatenate(found).T)
+        if len(rows) == 0:
             return None
         columns = members[:, classes, rows]
         if measure.wants_rests:
@@ -75,7 +80,7 @@ class Entries:
         rests = self.members.shape[2] > len(keys)
         return np.where(there, places, len(keys) + labels if rests else -1).astype(np.int32)
 
-    def weighted(self, members: Floats, row_weights: Floats) -> list[Floats]:
+    def weighted(self, members: Floats, row_weights: Floats) -> Iterator[Floats]:
         """`members` of these entries under each weighting of the rows: what changes is the rests.
 
         The sums of all rows take one pass over the predictions for eight weightings; sums of a
@@ -84,9 +89,9 @@ class Entries:
         n_members, n_classes, n_samples = members.shape
         n_entries = len(self.rows)
         if self.members.shape[2] == n_entries:
-            return [self.members] * len(row_weights)
+            yield from [self.members] * len(row_weights)
+            return
         flat = members.reshape(n_members * n_classes, n_samples)
-        found = []
         for first in range(0, len(row_weights), _TOGETHER):
             some = row_weights[first : first + _TOGETHER]
             columns = np.zeros((n_samples, _TOGETHER))
@@ -98,8 +103,7 @@ class Entries:
                 own = one[:, 0, :n_entries] * weights[self.rows]
                 rests = total.reshape(n_members, n_classes) - _sums(own, self.classes, n_classes)
                 one[:, 0, n_entries:] = rests
-                found.append(one)
-        return found
+                yield one
 
 
 def _sums(columns: Floats, classes: NDArray[np.int32], n_classes: int) -> Floats:

@@ -111,7 +111,7 @@ def run_replicates(
     # A block takes a fraction of a second: steady progress, prompt interruption, modest memory.
     size = min(-(-n_resamples // (4 * n_jobs)) if n_jobs > 1 else n_resamples, _BLOCK // work)
     out = np.empty(n_resamples)
-    wave = wave or n_resamples
+    wave = wave or max(1, n_resamples)
     for begin in range(0, n_resamples, wave):
         end = min(begin + wave, n_resamples)
 

@@ -65,10 +65,11 @@ class Objective:
         members = self.members if self.entries is None else self.entries.members
         return int(members[0].size)
 
-    def parts(self) -> Iterator[Objective]:
+    def parts(self, *, starts: bool = True) -> Iterator[Objective]:
         """Objectives to be searched in the place of this one: all its cases, in order.
 
-        That is this one itself, unless its measure can do with a few entries of the predictions.
+        That is this one itself, unless its measure can do with a few entries of the predictions. Then
+        `starts` are settled from all of them.
         """
         entries = self.entries
         if entries is None:
@@ -81,7 +82,7 @@ class Objective:
             labels=entries.positions(self.labels),
             parameters=entries.parameters,
             entries=None,
-            settled_starts=self.starts(),
+            settled_starts=self.starts() if starts else None,
         )
         if (self.row_weights == 1.0).all():
             yield condensed
@@ -90,14 +91,14 @@ class Objective:
             yield condensed._case(case, members)
 
     def _case(self, case: int, members: Floats) -> Objective:
-        assert self.settled_starts is not None
         one = slice(case, case + 1)
+        starts = self.settled_starts
         return replace(
             self,
             members=members,
             labels=self.labels[one],
             row_weights=self.row_weights[one],
-            settled_starts=self.settled_starts[one],
+            settled_starts=None if starts is None else starts[one],
         )
 
     @property
@@ -140,7 +141,7 @@ class Objective:
         """g at the same weights for all cases."""
         found = [
             part.values(np.tile(weights, (part.n_cases, 1)), np.arange(part.n_cases))
-            for part in self.parts()
+            for part in self.parts(starts=False)
         ]
         return np.concatenate(found)
 

@@ -113,6 +113,11 @@ class Measure:
         )
         return state
 
+    def halves_agree(self) -> bool:
+        """Whether `accumulate` and `finish` are there, and are those of the class that made `value`."""
+        owner = next(kind for kind in type(self).__mro__ if "value" in vars(kind))
+        return self.accumulate is not None and "accumulate" in vars(owner)
+
     def over_entries(self, n_classes: int, n_samples: int) -> Measure | None:
         """The same measure of a few entries of the predictions, if it can be had from them.
 

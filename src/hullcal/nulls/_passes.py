@@ -13,18 +13,26 @@ from hullcal.nulls._base import Floats
 
 #: Mixed probabilities of a block of rows, so few that they stay in the cache.
 _IN_CACHE = 100_000
-#: Below this many mixed probabilities the data are in the cache anyway.
-_LARGE = 2**20
+#: Below this many mixed probabilities the data are in the cache anyway, and with fewer classes than
+#: these a row is done before its block pays.
+_LARGE, _MANY_CLASSES = 2**20, 50
+#: What a replicate keeps of a row, in probabilities read: rows, levels and their order.
+_KEPT = 64
 
 
-def in_passes(objective: Objective) -> bool:
-    """Whether the data are so large that they should be read as seldom as possible.
+def work_of(objective: Objective) -> int | None:
+    """Probabilities that a replicate reads if passes are worth while, else None.
 
-    The measure has to add up over rows in any order, one by one.
+    The data have to be so large that they should be read as seldom as possible, and the measure has to
+    add up over rows in any order, one by one.
     """
     measure = objective.measure
-    adds_up = measure.accumulate is not None and measure.rows_per_unit == 1
-    return adds_up and objective.members[0].size >= _LARGE
+    adds_up = measure.halves_agree() and measure.rows_per_unit == 1
+    large = objective.members[0].size >= _LARGE and objective.n_classes >= _MANY_CLASSES
+    if not (adds_up and large):
+        return None
+    # A pass serves several replicates, each of which mixes all predictions.
+    return max(objective.members.size // 16, _KEPT * objective.n_samples)
 
 
 def evaluate(
@@ -42,14 +50,15 @@ def evaluate(
     levels = np.take_along_axis(levels, order, axis=1)
     states = np.zeros((len(rows), measure.state_size(n_classes)))
     size = max(1, _IN_CACHE // n_classes)
-    for first in range(0, n_samples, size):
+    firsts = np.arange(0, n_samples, size, dtype=rows.dtype)
+    bounds = np.array([[*np.searchsorted(own, firsts), n_samples] for own in rows])
+    for b, first in enumerate(firsts):
         block = np.ascontiguousarray(members[:, :, first : first + size])
         mixed = np.empty(block.shape[1:])
         for r, state in enumerate(states):
-            begin, end = np.searchsorted(rows[r], (first, first + size))
-            if begin < end:
+            mine = slice(*bounds[r, b : b + 2])
+            if mine.start < mine.stop:
                 mix(block, weights[r], mixed)
-                mine = slice(begin, end)
                 _add(measure, mixed, rows[r, mine] - first, levels[r, mine], objective, state)
     assert measure.finish is not None
     return np.array(

@@ -14,7 +14,7 @@ from hullcal._validation import InvalidInputError
 from hullcal.engines.local import Problem
 from hullcal.minimizers import Minimizer
 from hullcal.nulls._base import CALIBRATED, Floats, Null, Outcome, Replicates, Resampling
-from hullcal.nulls._passes import evaluate, in_passes
+from hullcal.nulls._passes import evaluate, work_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +44,6 @@ class Paper(Null):
         objective = problem.objective
         replicates = Replicates(minimizer, resampling)
         permuted = int(self.rows == "permuted")
-        # Line 7, which a run that may stop early has to know.
-        observed = replicates.minimize(objective)
-        statistic = float(observed.values[0])
 
         def block(first: int, last: int) -> Floats:
             out = np.empty(last - first)
@@ -80,13 +77,18 @@ class Paper(Null):
                 )
             return evaluate(objective, weights, rows, levels)
 
-        lines, work = block, objective.members.size
-        if in_passes(objective):
-            # A pass serves several replicates, each of which mixes all predictions.
-            lines, work = passes, objective.members.size // 16
-        distribution = replicates.run(lines, objective, statistic=statistic, work=work)
+        work = work_of(objective)
+        lines = block if work is None else passes
+        if work is None:
+            work = objective.members.size
+        # Line 7 comes last, unless lines 1 to 5 may stop early and have to know it.
+        observed = replicates.minimize(objective) if resampling.stop_after is not None else None
+        known = None if observed is None else float(observed.values[0])
+        distribution = replicates.run(lines, objective, statistic=known, work=work)
+        if observed is None:
+            observed = replicates.minimize(objective)
         return Outcome(
-            statistic=statistic,
+            statistic=float(observed.values[0]),
             weights=observed.weights[0],
             distribution=distribution,
             n_evaluations=replicates.n_evaluations + len(distribution),
