@@ -555,7 +555,17 @@ def test_recentered_says_where_rows_are_too_few_for_its_cells(n_classes, n_sampl
     data = hc.simulation.scenario("S1", **sizes, rng=1)
     settings = {"measure": measure, "n_resamples": 19, "alpha": 0.1, "rng": 0}
     found = hc.calibration_test(data.probs, data.labels, null="recentered", **settings)
-    assert any("too few rows" in note for note in found.notes) == noted
+    assert found.doubtful == noted
+    assert len(found.notes) == noted
     # What it warns of: the set is valid, and still the p-value is the smallest there is.
     assert (found.pvalue == 0.05) == noted
     assert hc.calibration_test(data.probs, data.labels, null="stacked", **settings).pvalue > 0.05
+
+
+def test_an_assessment_does_not_say_no_where_it_doubts_the_p_value():
+    data = hc.simulation.scenario("S1", n_samples=100, n_members=3, n_classes=40, rng=1)
+    settings = {"measures": ["ece_cwise"], "n_resamples": 19, "alpha": 0.1, "rng": 0}
+    found = hc.assessment.assess(data.probs, data.labels, **settings)
+    assert found.rejected("recentered")
+    assert found.sentences()[0].startswith("Unclear: the data seem to speak against")
+    assert found.sentences()[1].startswith("Perhaps:")

@@ -103,7 +103,7 @@ def _tests(
     for null in NULLS:
         result = hc.calibration_test(held, labels, measure=g, null=null, **common)
         found[f"p_{name}_{null}"] = result.pvalue
-        found[f"doubtful_{name}_{null}"] = any("too few rows" in note for note in result.notes)
+        found[f"doubtful_{name}_{null}"] = result.doubtful
         found[f"weights_{name}"] = result.weights.tolist()
     found[f"statistic_{name}"] = result.statistic
     if setting.authors:

@@ -92,6 +92,11 @@ class Assessment:
         hypothesis, alpha = result.hypothesis, result.alpha
         word = "adjusted p" if len(own) > 1 else "p"
         figure = f"{word} = {smallest:.3g} by {result.measure}"
+        if smallest <= alpha and result.doubtful:
+            return (
+                f"Unclear: the data seem to speak against the claim that {hypothesis} ({figure}), but "
+                f"with too few rows for {result.measure} by null {null}; ask null stacked."
+            )
         if smallest <= alpha:
             return f"No: the data speak against the claim that {hypothesis} ({figure})."
         also = " and what they stop after" if "stop_after" in result.settings else ""

@@ -203,6 +203,11 @@ class CalibrationTestResult(Result):
         return low <= self.alpha <= high
 
     @property
+    def doubtful(self) -> bool:
+        """Whether a note says that the p-value may be too small."""
+        return any(note.startswith(pvalues.DOUBT) for note in self.notes)
+
+    @property
     def _to_raise(self) -> str:
         may_stop = "stop_after" in self.settings
         return "n_resamples and stop_after" if may_stop else "n_resamples"

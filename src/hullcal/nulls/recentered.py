@@ -12,6 +12,7 @@ from hullcal.engines.local import Problem
 from hullcal.engines.objective import Objective
 from hullcal.minimizers import Minimizer
 from hullcal.nulls._base import CALIBRATED, Floats, Null, Outcome, Replicates, Resampling
+from hullcal.pvalues import DOUBT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,8 +91,8 @@ def _too_small(
         by_labels.extend(objective.with_labels(labels).at(best))
     if np.mean(by_labels) - np.mean(by_rows) <= _SHORT * np.std(by_labels):
         return ()
+    share = np.mean(by_rows) / np.mean(by_labels)
     return (
-        "too few rows for so many cells: resampled rows make "
-        f"{np.mean(by_rows) / np.mean(by_labels):.2f} of the noise that labels would, so that the "
+        f"{DOUBT}: resampled rows make {share:.2f} of the noise that labels would, so that the "
         'p-value of null "recentered" may be too small; null="stacked" asks the same',
     )
