@@ -77,11 +77,22 @@ def test_a_run_prints_the_paper_and_ours_and_writes_both(small, tmp_path, capsys
     assert {"p_conf_authors", "p_cwise_paper", "p_conf_recentered", "p_cwise_refit"} <= set(
         found[0]
     )
-    with (tmp_path / "out" / "table1_B10_D59_beside.csv").open() as file:
-        beside = list(csv.reader(file))
-    # The paper's single network on CIFAR-10: accuracy .7804, rejected.
-    assert beside[1][:4] == ["CIFAR-10", "MOB", "S", ".7804"]
-    assert beside[1][9] == "yes"
+    # The paper's single network on CIFAR-10: accuracy .7804, ECE .0194, rejected.
+    with (tmp_path / "out" / "table1_B10_D59_conf.csv").open() as file:
+        single = list(csv.reader(file))[1]
+    assert (single[:4], single[5], single[11]) == (
+        ["CIFAR-10", "MOB", "S", ".7804"],
+        ".0194",
+        "yes",
+    )
+    assert single[4] == f"{float(found[0]['accuracy']):.4f}".removeprefix("0")
+    with (tmp_path / "out" / "table1_B5_D39_cwise.csv").open() as file:
+        ensemble = list(csv.reader(file))[4]
+    # "yes (.025)" says what the numbers say.
+    p = float(found[3]["p_cwise_refit"])
+    assert ensemble[15].rstrip("?") == f"{'yes' if p <= 0.05 else 'no'} ({p:.3f})".replace(
+        "0.", "."
+    )
 
 
 def test_what_was_done_is_not_done_again(small, tmp_path, capsys):

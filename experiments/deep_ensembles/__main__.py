@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
         table.show(rows, f"B = {setting.n_bins}, D = {setting.n_resamples}, level .05")
         if given.out is not None:
             table.write(rows, given.out / f"{name}.csv")
-            table.write_beside(rows, given.out / f"{name}_beside.csv")
+            table.write_beside(rows, given.out / f"{name}.csv")
     left_out = [name for name, task in TASKS.items() if name not in names and not task.at_hand]
     if left_out and not given.tasks:
         print(f"\nleft out, since their images must be had first: {', '.join(left_out)}")

@@ -13,10 +13,10 @@ from hullcal.measures import Measure
 
 Floats = NDArray[np.float64]
 
-#: With fewer classes than this there is nothing to gain.
-_MANY_CLASSES = 50
+#: With fewer classes than this there is nothing to gain, and with fewer than many only in large data.
+_SOME_CLASSES, _MANY_CLASSES, _LARGE = 10, 50, 20_000
 #: Nor where more than this share of the probabilities has to be looked at.
-_WORTH_IT = 0.25
+_WORTH_IT = 0.4
 #: Probabilities examined at a time.
 _EXAMINED = 4_000_000
 
@@ -41,7 +41,8 @@ class Entries:
         """The entries of packed members, or None where they would not spare much."""
         n_members, n_classes, n_samples = members.shape
         over = measure.over_entries(n_classes, n_samples)
-        if over is None or n_classes < _MANY_CLASSES:
+        few = n_classes < (_SOME_CLASSES if n_classes * n_samples >= _LARGE else _MANY_CLASSES)
+        if over is None or few:
             return None
         size = max(1, _EXAMINED // (n_members * n_classes))
         found, most = [], _WORTH_IT * n_classes * n_samples
