@@ -123,7 +123,9 @@ class Replicates:
         self._evaluations.append(int(minima.n_evaluations.sum()))
         return minima
 
-    def of_labels(self, objective: Objective, weights: Floats, statistic: float) -> Floats:
+    def of_labels(
+        self, objective: Objective, weights: Floats, statistic: float | None = None
+    ) -> Floats:
         """Rows fixed, labels drawn from p_weights, minimised again."""
         cumulative = np.empty(objective.members.shape[1:])
         cumulate(objective.mixed(weights), cumulative)

@@ -52,7 +52,7 @@ class Stacked(Null):
         statistic, best = float(observed.values[0]), observed.weights[0]
         screening = 0
         if objective.n_members == 1:
-            distribution = replicates.of_labels(objective, best, float(observed.values[0]))
+            distribution = replicates.of_labels(objective, best)
         else:
             likeliest = objective.maximum_likelihood()
             model = pooled(objective, objective.mixed(likeliest))
