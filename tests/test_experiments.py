@@ -32,6 +32,7 @@ FURTHER = {
 }
 FILES = {
     "figure1": {"figure1_paper"},
+    "levels": {"nulls_level", "nulls_calibrated"},
     "nulls": {
         *("nulls_level", "nulls_power_S2", "nulls_power_S3", "nulls_axes", "nulls_calibrated"),
     },
