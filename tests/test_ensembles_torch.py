@@ -888,8 +888,10 @@ def test_the_module_imports_without_torch_and_says_how_to_get_it():
 def test_ctrl_c_leaves_no_file(tmp_path):
     """A real signal to a real process, while it waits inside a batch."""
     code = (
-        "import sys, time, torch\n"
+        "import signal, sys, time, torch\n"
         "from hullcal.ensembles import deep_ensemble\n"
+        # A process in the background is born deaf to Ctrl-C.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "def slow(x):\n"
         "    if len(sys.argv) == 3: print('ready', flush=True); time.sleep(60)\n"
         "    sys.argv.append('again'); return x\n"
