@@ -173,7 +173,7 @@ def classes(n_datasets: int = 100, n_resamples: int = 59, minimizer: Any = None)
         "classes",
         {
             "scenario": "S1",
-            "n_samples": (100, 500),
+            "n_samples": 100,
             "n_members": 10,
             "n_classes": (3, 10, 30, 100),
             "spread": 0.01,
