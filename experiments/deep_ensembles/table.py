@@ -77,6 +77,11 @@ def show(rows: Rows, title: str) -> None:
         for line in (HEADINGS, *lines):
             padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
             print("  ".join(padded).rstrip())
+        decided = len(HEADINGS) - len(NULLS) - 2
+        for column in range(decided + 1, len(HEADINGS)):
+            same = [line[decided] == line[column].split()[0] for line in lines if line[column]]
+            if same:
+                print(f"{HEADINGS[column]}: {sum(same)} of {len(same)} decisions are the paper's")
     print("?: too few rows for so many cells, the p-value may be too small")
 
 

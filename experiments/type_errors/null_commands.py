@@ -1,10 +1,13 @@
 """What the commands about nulls run, print and draw: levels, powers, distances, budgets, candidates."""
 
 import argparse
+import itertools
 from pathlib import Path
 from typing import Any
 
 import joblib
+import numpy as np
+from scipy.stats import fisher_exact
 
 import hullcal as hc
 from experiments.type_errors import grids, null_figures, tables
@@ -18,6 +21,8 @@ from hullcal.simulation.specs import minimizer_of
 _ALPHA = 0.05
 #: The strength at which axes and budgets are compared: neither hopeless nor certain.
 _STRENGTH = 0.2
+#: Nulls by how much they should see.
+_ORDER = ("paper", "recentered", "stacked", "refit")
 
 
 def levels(options: argparse.Namespace) -> None:
@@ -43,6 +48,7 @@ def nulls(options: argparse.Namespace) -> None:
     sizes = ("measure", "scenario", "strength", *grids.AXES)
     _show_nulls(outside, (*sizes, "n_datasets"), f"Power everywhere, level {_ALPHA}")
     tables.write(outside, options.out / "nulls_power.csv")
+    _show_order(outside, sizes)
     fixed = [
         row
         for row in outside
@@ -51,6 +57,43 @@ def nulls(options: argparse.Namespace) -> None:
     ]
     null_figures.draw_axes(fixed, options.out / "nulls_axes.svg")
     tables.write(fixed, options.out / "nulls_axes.csv")
+
+
+def _show_order(rows: Rows, names: tuple[str, ...]) -> None:
+    """Where a null that should see less sees more, beyond noise; and mean powers at one strength."""
+    cells: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        cells.setdefault(tuple(row[name] for name in names), {})[row["null"]] = row
+    for less, more in (*itertools.pairwise(_ORDER), ("recentered", "refit")):
+        beyond = [place for place, cell in cells.items() if _sees_more(cell[less], cell[more])]
+        print(f"{less} sees more than {more} in {len(beyond)} of {len(cells)} cells, beyond noise")
+        for place in beyond:
+            print("  ", *place)
+    for null in grids.NULLS:
+        means = {
+            measure: np.mean(
+                [
+                    row["rejection_rate"]
+                    for row in rows
+                    if (row["null"], row["measure"]) == (null, measure)
+                    and (row["scenario"], row["strength"]) == ("S3", _STRENGTH)
+                ]
+            )
+            for measure in ("ece_conf", "ece_cwise")
+        }
+        text = ", ".join(f"{measure} {mean:.2f}" for measure, mean in means.items())
+        print(f"mean power of {null} in S3 at {_STRENGTH}: {text}")
+
+
+def _sees_more(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether the first rejects more often, by Fisher's exact test at .05."""
+    counts = [
+        [round(row["rejection_rate"] * row["n_datasets"]), row["n_datasets"]]
+        for row in (one, other)
+    ]
+    table = [[hits, total - hits] for hits, total in counts]
+    more = one["rejection_rate"] > other["rejection_rate"]
+    return bool(more and fisher_exact(table).pvalue < 0.05)
 
 
 def _parts(options: argparse.Namespace) -> list[grids.Part]:

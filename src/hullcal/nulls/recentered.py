@@ -30,7 +30,7 @@ class Recentered(Null):
 
     Where few rows share an entry of the residual vector, as in `ece_cwise` with many classes, row
     counts vary less than labels would, all null values are too small, and a calibrated set is rejected.
-    The result has a note where that happens.
+    The result has a note where 40 replicates at the minimiser show it.
     """
 
     name: ClassVar[str] = "recentered"
