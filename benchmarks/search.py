@@ -15,7 +15,7 @@ from benchmarks import literal
 from benchmarks.sets import Set, s1
 from benchmarks.tables import Target, print_table, print_targets, print_title
 from benchmarks.timing import seconds
-from hullcal.engines.local import Problem
+from hullcal.engines.local import packed_problem
 
 SIZES = (100, 500, 1000, 5000)
 SPREADS = (0.01, 0.03, 0.1, 0.3, 1.0)
@@ -102,7 +102,7 @@ def cma_es(values_at: Values, n_members: int, budget: int) -> Found:
 def compiled_values(probs: np.ndarray, labels: np.ndarray, measure: str) -> Values:
     """Our own objective; a generation is evaluated by one call."""
     classifiers, truth = hc.ClassifierSet.with_labels(probs, labels)
-    objective = Problem.of(classifiers, truth, hc.measures.resolve(measure)).objective
+    objective = packed_problem(classifiers, truth, hc.measures.resolve(measure)).objective
     return lambda weights: objective.values(weights, np.zeros(len(weights), dtype=np.int64))
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import hullcal as hc
 from hullcal.engines import entries as entries_of
-from hullcal.engines.local import Problem
+from hullcal.engines.local import packed_problem
 from hullcal.nulls import _passes
 from hullcal.nulls.paper import Paper
 from hullcal.sets import ClassifierSet
@@ -35,7 +35,7 @@ def many_classes(n_samples=60, n_members=4, n_classes=60, sharpness=2.0, seed=0)
 
 def problem_of(measure, **sizes):
     probs, labels = many_classes(**sizes)
-    return Problem.of(ClassifierSet(probs), labels, measure).objective
+    return packed_problem(ClassifierSet(probs), labels, measure).objective
 
 
 def both_ways(objective, weights):
@@ -94,7 +94,7 @@ def test_a_probability_on_the_first_edge_in_one_member_is_looked_at():
     probs[:, :, 1] = 1.0
     probs[0, 0, :2] = 0.1, 0.9
     labels = np.zeros(200, dtype=np.int32)
-    objective = Problem.of(ClassifierSet(probs), labels, hc.ClasswiseECE(n_bins=10)).objective
+    objective = packed_problem(ClassifierSet(probs), labels, hc.ClasswiseECE(n_bins=10)).objective
     looked_at = set(zip(objective.entries.rows, objective.entries.classes, strict=True))
     assert (0, 0) in looked_at
     assert (1, 0) not in looked_at

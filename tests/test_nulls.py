@@ -13,9 +13,9 @@ from scipy import stats
 
 import hullcal as hc
 import oracles
-from hullcal._compiled.mixing import draw_counts
+from hullcal._compiled.resampling import draw_counts
 from hullcal._compiled.streams import key_of
-from hullcal.engines.local import Problem
+from hullcal.engines.local import packed_problem
 from hullcal.minimizers import Pairwise
 
 MEASURES = {
@@ -251,7 +251,7 @@ def recentered_value(measure, probs, labels, weights, counts, offset):
 def test_a_recentered_value_against_its_literal_transcription(measure, n, m, k, seed):
     probs, labels = random_set(seed, n, m, k)
     rng = np.random.default_rng(seed)
-    problem = Problem.of(hc.ClassifierSet(probs), labels.astype(np.int32), MEASURES[measure])
+    problem = packed_problem(hc.ClassifierSet(probs), labels.astype(np.int32), MEASURES[measure])
     # The members of an objective stand in an order of their own.
     members = problem.objective.members.transpose(2, 0, 1)
     center, *points = rng.dirichlet(np.ones(m), size=4)

@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 import hullcal as hc
 import oracles
 from hullcal._compiled.streams import key_of
-from hullcal.engines.local import Problem
+from hullcal.engines.local import packed_problem
 from hullcal.measures import resolve
 from hullcal.nulls._pool import _FLOOR, _RIDGE, pooled
 from hullcal.nulls._single import of_combination
@@ -18,7 +18,7 @@ from hullcal.sets import ClassifierSet
 
 def problem_of(probs, labels, measure="ece_conf"):
     classifiers, truth = ClassifierSet.with_labels(probs, labels)
-    return Problem.of(classifiers, truth, resolve(measure))
+    return packed_problem(classifiers, truth, resolve(measure))
 
 
 def a_set(seed=0, n=200, m=3, k=4, spread=1.0):

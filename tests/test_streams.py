@@ -17,8 +17,8 @@ from scipy import stats
 import hullcal as hc
 import oracles
 from hullcal import ClassifierSet, calibration_test, measures
-from hullcal._compiled import mixing, streams
-from hullcal.engines.local import Problem
+from hullcal._compiled import mixing, resampling, streams
+from hullcal.engines.local import packed_problem
 
 PURPOSES = {
     "rows": streams.ROWS,
@@ -57,7 +57,7 @@ def weights(draw, seed, n_draws, n_members):
 
 def counts(seed, n_draws, n_samples, rows_per_unit=1):
     out = np.zeros((n_draws, n_samples))
-    mixing.draw_counts(streams.key_of(seed), 0, rows_per_unit, out)
+    resampling.draw_counts(streams.key_of(seed), 0, rows_per_unit, out)
     return out
 
 
@@ -333,7 +333,7 @@ def test_a_row_is_drawn_the_same_whatever_the_other_rows_are():
 def maximum_likelihood(probs, labels, row_weights=None):
     """EM weights in the user's order of members, and the rows left out."""
     labels = np.asarray(labels, dtype=np.int32)
-    problem = Problem.of(ClassifierSet(probs), labels, measures.resolve("ece_conf"))
+    problem = packed_problem(ClassifierSet(probs), labels, measures.resolve("ece_conf"))
     objective = problem.objective
     if row_weights is not None:
         objective = objective.with_row_weights(np.asarray(row_weights, dtype=float)[np.newaxis])

@@ -10,9 +10,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from hullcal._compiled.mixing import cumulate, draw_counts, draw_labels
+from hullcal._compiled.mixing import cumulate, draw_labels
+from hullcal._compiled.resampling import draw_counts
 from hullcal._compiled.streams import key_of
-from hullcal.engines.local import Problem
+from hullcal.engines.engine import Problem
 from hullcal.engines.objective import Objective
 from hullcal.minimizers import Minimizer
 from hullcal.nulls import CALIBRATED, Null, Outcome, Resampling

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hullcal import measures, minimizers, nulls, pvalues
+from hullcal import engines, measures, minimizers, nulls, pvalues
 from hullcal._compiled.streams import key_of
 from hullcal._validation import (
     HullcalWarning,
@@ -18,7 +19,7 @@ from hullcal._validation import (
     check_jobs,
     check_seed,
 )
-from hullcal.engines.local import Problem
+from hullcal.engines import Engine
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
 from hullcal.nulls import ONE_CALIBRATED, Null, Resampling
@@ -39,7 +40,7 @@ def calibration_test(
     classes: ArrayLike | None = None,
     from_logits: bool = False,
     from_log: bool = False,
-    engine: str | None = None,
+    engine: str | Engine | None = None,
     stop_after: int | None = None,
     rng: int | np.random.Generator | None = None,
     n_jobs: int = 1,
@@ -71,8 +72,9 @@ def calibration_test(
         Names of the classes in the order of the last axis.
     from_logits, from_log : bool
         Whether `probs` holds logits or log-probabilities.
-    engine : {None, "local"}
-        Who evaluates; only this machine in this version.
+    engine : {None, "local", "dask"} or Engine
+        Who evaluates: this machine, or the workers of a Dask cluster (`hullcal.engines.Dask` names
+        one). None is Dask for a dask array and this machine for all else.
     stop_after : int, optional
         Stop resampling once so many null values have reached the statistic (Besag and Clifford 1991):
         a clearly calibrated set is done after a few resamples, and the p-value is as valid as that
@@ -96,30 +98,31 @@ def calibration_test(
     >>> calibration_test(members, labels, n_resamples=99, rng=1).rejected
     False
     """
-    classifiers, truth = ClassifierSet.with_labels(
-        probs, labels, classes=classes, from_logits=from_logits, from_log=from_log
-    )
-    g = _measure(measure, classifiers)
+    g = measures.resolve(measure)
     reference = nulls.resolve(null)
     easy = g.easily_searched and reference.searches_measure
     search = minimizers.resolve(minimizer).budgeted(in_test=True, easy=easy)
-    search.check(g, classifiers.n_members)
-    reference.check(g, search)
     alpha, n_resamples = check_level(alpha, n_resamples)
-    _only_here(engine)
     stop_after = check_stop(stop_after, reference)
-    seed = check_seed(rng)
-    problem = Problem.of(classifiers, truth, g)
-    with reporting(progress) as report:
-        resampling = Resampling(n_resamples, key_of(seed), check_jobs(n_jobs), report, stop_after)
-        # Lines 1 to 5 and line 7; lines 6 and 8 follow from what they leave behind.
-        outcome = reference.run(problem, search, resampling)
+    seed, n_jobs = check_seed(rng), check_jobs(n_jobs)
+    options: dict[str, Any] = {"classes": classes, "from_logits": from_logits, "from_log": from_log}
+    with engines.resolve(engine, probs).open(probs, labels, **options) as data:
+        g.check(data.n_samples)
+        search.check(g, data.n_members)
+        reference.check(g, search)
+        in_memory = reference.in_memory or search.in_memory
+        problem = data.problem(g, in_memory=in_memory, n_jobs=n_jobs)
+        with reporting(progress) as report:
+            resampling = Resampling(n_resamples, key_of(seed), n_jobs, report, stop_after)
+            # Lines 1 to 5 and line 7; lines 6 and 8 follow from what they leave behind.
+            outcome = reference.run(problem, search, resampling)
+        notes = (*data.notes, *problem.notes(), *outcome.notes)
     return CalibrationTestResult(
         statistic=outcome.statistic,
         weights=problem.distinct.share(outcome.weights),
         null_distribution=outcome.distribution,
         alpha=alpha,
-        hypothesis=reference.hypothesis if classifiers.n_members > 1 else ONE_CALIBRATED,
+        hypothesis=reference.hypothesis if data.n_members > 1 else ONE_CALIBRATED,
         measure=g.name,
         null=reference.name,
         minimizer=search.name,
@@ -132,15 +135,10 @@ def calibration_test(
         n_evaluations=outcome.n_evaluations,
         converged=outcome.converged,
         seed=seed,
-        n_samples=classifiers.n_samples,
-        n_classes=classifiers.n_classes,
-        members=classifiers.members,
-        notes=(
-            *classifiers.notes,
-            *problem.notes(),
-            *outcome.notes,
-            *_stopped(len(outcome.distribution), n_resamples, stop_after),
-        ),
+        n_samples=data.n_samples,
+        n_classes=data.n_classes,
+        members=data.members,
+        notes=(*notes, *_stopped(len(outcome.distribution), n_resamples, stop_after)),
     )
 
 
@@ -169,15 +167,16 @@ def minimize(
     >>> minimize([[[1.0, 0.0], [0.5, 0.5]]] * 20, [0, 1] * 10, rng=0).weights
     array([0., 1.])
     """
-    classifiers, truth = ClassifierSet.with_labels(
-        probs, labels, classes=classes, from_logits=from_logits, from_log=from_log
-    )
-    g = _measure(measure, classifiers)
+    g = measures.resolve(measure)
     search = minimizers.resolve(minimizer).budgeted(in_test=False)
-    search.check(g, classifiers.n_members)
     seed = check_seed(rng)
-    problem = Problem.of(classifiers, truth, g)
-    minima = search.minimize(problem.objective, key_of(seed))
+    options: dict[str, Any] = {"classes": classes, "from_logits": from_logits, "from_log": from_log}
+    with engines.resolve(None, probs).open(probs, labels, **options) as data:
+        g.check(data.n_samples)
+        search.check(g, data.n_members)
+        problem = data.problem(g, in_memory=search.in_memory, n_jobs=1)
+        minima = search.minimize(problem.objective, key_of(seed))
+        notes = data.notes + problem.notes()
     return MinimizeResult(
         weights=problem.distinct.share(minima.weights[0]),
         value=float(minima.values[0]),
@@ -187,15 +186,9 @@ def minimize(
         minimizer=search.name,
         settings={"measure": g.settings(), "minimizer": search.settings()},
         seed=seed,
-        members=classifiers.members,
-        notes=classifiers.notes + problem.notes(),
+        members=data.members,
+        notes=notes,
     )
-
-
-def _measure(measure: str | Measure | Callable[..., float], classifiers: ClassifierSet) -> Measure:
-    g = measures.resolve(measure)
-    g.check(classifiers.n_samples)
-    return g
 
 
 def check_level(alpha: float, n_resamples: int) -> tuple[float, int]:
@@ -211,11 +204,6 @@ def check_level(alpha: float, n_resamples: int) -> tuple[float, int]:
             stacklevel=3,
         )
     return alpha, n_resamples
-
-
-def _only_here(engine: object) -> None:
-    if engine not in (None, "local"):
-        raise InvalidInputError(f'`engine` must be None or "local"; got {engine!r}.')
 
 
 def check_stop(stop_after: int | None, reference: Null) -> int | None:

@@ -29,14 +29,15 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wra
 
 F1, F2, F3 = (types.Array(types.float64, d, "C") for d in (1, 2, 3))
 I1, I2 = (types.Array(types.int32, d, "C") for d in (1, 2))
-L1 = types.Array(types.int64, 1, "C")
+L1, L2 = (types.Array(types.int64, d, "C") for d in (1, 2))
 B1 = types.Array(types.boolean, 1, "C")
 U1 = types.Array(types.uint64, 1, "C")
 INT, FLOAT, NONE = types.int64, types.float64, types.void
 
 #: A measure's loop: value(mixed, labels, row_weights, parameters, offset, state, scratch) -> float
 VALUE_SIGNATURE = FLOAT(F2, I1, F1, F1, F1, F1, F1)
-VALUE = types.FunctionType(VALUE_SIGNATURE)
+#: The first half of an additive one: accumulate(mixed, labels, row_weights, parameters, state, scratch)
+ACCUMULATE_SIGNATURE = NONE(F2, I1, F1, F1, F1, F1)
 
 
 def _jit(function: Callable[..., Any], signature: Any = None, **options: Any) -> Any:
@@ -66,7 +67,7 @@ def compiled_part(function: Function) -> Function:
 
 
 def compiled_value(function: Function) -> Function:
-    """Compile a measure's value, so that drivers can take it as a pointer."""
+    """Compile a measure's value, or its first half, so that drivers can take it as a pointer."""
     return _jit(function, no_cfunc_wrapper=False)  # type: ignore[no-any-return]
 
 
@@ -78,35 +79,37 @@ def is_compiled(function: object) -> bool:
 class _Pointer(types.WrapperAddressProtocol):
     """The address of a measure's compiled loop, looked up once rather than at every call."""
 
-    def __init__(self, loop: Any) -> None:
-        result = loop.get_compile_result(VALUE_SIGNATURE)
+    def __init__(self, loop: Any, signature: Any) -> None:
+        result = loop.get_compile_result(signature)
         name = result.fndesc.llvm_cfunc_wrapper_name
         self._address = result.library.get_pointer_to_function(name)
+        self._signature = signature
+        self.type = types.FunctionType(signature)
         if not self._address:
-            raise TypeError(f"a measure's value must be a `compiled_value`; {loop} is not.")
+            raise TypeError(f"a measure's loop must be a `compiled_value`; {loop} is not.")
 
     def __wrapper_address__(self) -> int:
         return int(self._address)
 
     def signature(self) -> Any:
-        return VALUE_SIGNATURE
-
-
-_pointer = functools.cache(_Pointer)
+        return self._signature
 
 
 @typeof_impl.register(_Pointer)
 def _type_of_pointer(pointer: _Pointer, context: object) -> Any:
     # numba would build and compare this type anew at every call.
-    return VALUE
+    return pointer.type
 
 
 class _Driver:
-    """A loop whose first argument is a measure's value; see the module's first lines."""
+    """A loop whose first argument is a measure's loop; see the module's first lines."""
 
-    def __init__(self, function: Callable[..., Any], signature: Any) -> None:
+    def __init__(self, function: Callable[..., Any], loop: Any, arguments: Any) -> None:
         self._function = function
-        self._signature = signature
+        self._loop = loop
+        self._signature = NONE(types.FunctionType(loop), *arguments)
+        # Found by identity: to hash a numba signature takes longer than a small search.
+        self._pointers: dict[int, tuple[Any, _Pointer]] = {}
         functools.update_wrapper(self, function)
 
     @functools.cached_property
@@ -116,15 +119,24 @@ class _Driver:
             dispatcher: Callable[..., Any] = _jit(self._function, self._signature)
         return dispatcher
 
-    def __call__(self, value: Callable[..., float], *arguments: Any) -> Any:
-        if is_compiled(value):
-            return self._compiled(_pointer(value), *arguments)
-        return self._function(value, *arguments)
+    def __call__(self, loop: Callable[..., Any], *arguments: Any) -> Any:
+        if not is_compiled(loop):
+            return self._function(loop, *arguments)
+        known = self._pointers.get(id(loop))
+        if known is None:
+            # Kept with its loop, whose identity must not pass to another.
+            known = self._pointers[id(loop)] = (loop, _Pointer(loop, self._loop))
+        return self._compiled(known[1], *arguments)
 
 
 def driver(*arguments: Any) -> Callable[[Callable[..., Any]], _Driver]:
     """Declare a driver by the numba types of what follows `value`."""
-    return functools.partial(_Driver, signature=NONE(VALUE, *arguments))
+    return functools.partial(_Driver, loop=VALUE_SIGNATURE, arguments=arguments)
+
+
+def block_driver(*arguments: Any) -> Callable[[Callable[..., Any]], _Driver]:
+    """Declare a driver that is given a measure's `accumulate` instead."""
+    return functools.partial(_Driver, loop=ACCUMULATE_SIGNATURE, arguments=arguments)
 
 
 class _Compilations(Listener):

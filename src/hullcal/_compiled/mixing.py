@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from hullcal._compiled.jit import compiled, compiled_part
-from hullcal._compiled.streams import LABELS, ROWS, uniform, uniforms
+from hullcal._compiled.jit import compiled
+from hullcal._compiled.streams import LABELS, uniforms
 
 
 @compiled
@@ -96,25 +96,6 @@ def invert(cumulative, levels, labels):  # type: ignore[no-untyped-def]
     for k in range(n_classes - 1):
         for n in range(n_samples):
             labels[n] += np.int32(cumulative[k, n] <= levels[n])
-
-
-@compiled_part
-def draw_rows(key, replicate, rows):  # type: ignore[no-untyped-def]
-    """As many rows (or units of rows) as `rows` has room for, drawn with replacement."""
-    for n in range(rows.shape[0]):
-        rows[n] = np.int32(uniform(key, ROWS, replicate, n, 0) * rows.shape[0])
-
-
-@compiled
-def draw_counts(key, first, rows_per_unit, counts):  # type: ignore[no-untyped-def]
-    """Add how often replicates first, first + 1, ... draw each row, in units of single rows or pairs."""
-    # Unsigned, since a row is never counted from the end.
-    units = np.empty(counts.shape[1] // rows_per_unit, dtype=np.uint32)
-    for replicate in range(counts.shape[0]):
-        draw_rows(key, first + replicate, units)
-        for draw in range(units.shape[0]):
-            for row in range(units[draw] * rows_per_unit, (units[draw] + 1) * rows_per_unit):
-                counts[replicate, row] += 1.0
 
 
 @compiled

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hullcal import pvalues
-from hullcal._compiled.mixing import draw_counts
+from hullcal._compiled.resampling import draw_counts
 from hullcal._compiled.streams import key_of
 from hullcal._validation import InvalidInputError, check_integer, check_seed
 from hullcal.classical._input import one_classifier

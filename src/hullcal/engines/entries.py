@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,6 +68,19 @@ class Entries:
             classes=classes,
             n_classes=n_classes,
         )
+
+    @property
+    def of_draws(self) -> Callable[..., None] | None:
+        """The measure's loop over rows that were drawn several times, if it has one.
+
+        Copies of a row share its entries but not its label:
+
+            of_draws(mixed, classes, bounds, ends, labels, edges, state)
+
+        adds to `state` what `accumulate` would. Row n has the entries from bounds[n] to bounds[n + 1]
+        and the labels from ends[n] to ends[n + 1]; rests follow the entries in `mixed`.
+        """
+        return getattr(self.measure, "of_draws", None)
 
     def positions(self, labels: NDArray[np.int32]) -> NDArray[np.int32]:
         """Where the entries of the labels (n_cases, n_samples) are.

@@ -3,66 +3,118 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._compiled.mixing import mix
-from hullcal.distinct import Distinct
+from hullcal.engines.engine import Data, Engine, Problem
 from hullcal.engines.entries import Entries
-from hullcal.engines.objective import Objective
+from hullcal.engines.jobs import Job, Rows, range_size
+from hullcal.engines.packed import Packed
+from hullcal.engines.streamed import Passes, Streamed
 from hullcal.measures import Measure
 from hullcal.sets import ClassifierSet
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, int], None]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
-#: Probabilities read by one block of replicates.
-_BLOCK = 50_000_000
+#: From so many rows and probabilities on data are not packed, but read where they are.
+_MANY_ROWS, _LARGE = 2**18, 2**25
+
 #: Probabilities packed at a time.
 _PACKED = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """An objective for the data, and the way back from distinct members to the user's."""
+class Local(Engine):
+    """This machine: compiled loops over packed predictions, or passes over data too large for that."""
 
-    objective: Objective
-    distinct: Distinct
+    name: ClassVar[str] = "local"
 
-    @classmethod
-    def of(cls, classifiers: ClassifierSet, labels: NDArray[np.int32], measure: Measure) -> Problem:
-        """Pack predictions for the compiled loops; identical members become one."""
-        distinct = classifiers.distinct
-        members = _packed(classifiers.probs, distinct.positions)
-        average = np.empty(members.shape[1:])
-        mix(members, distinct.copies / len(distinct.owner), average)
-        objective = Objective(
-            measure=measure,
-            members=members,
-            labels=np.array(labels[np.newaxis]),
-            row_weights=np.ones((1, len(labels))),
-            parameters=measure.parameters(average.T),
-            offset=measure.no_offset(members.shape[1]),
-            entries=Entries.of(members, measure),
+    @contextmanager
+    def open(
+        self, probs: Any, labels: Any, *, classes: Any, from_logits: bool, from_log: bool
+    ) -> Iterator[Data]:
+        yield LocalData(
+            *ClassifierSet.with_labels(
+                probs, labels, classes=classes, from_logits=from_logits, from_log=from_log
+            )
         )
-        return cls(objective, distinct)
 
-    def notes(self) -> tuple[str, ...]:
-        """What the data say that a user should hear."""
-        objective = self.objective
-        rows = np.arange(objective.n_samples)
-        chances = objective.members[:, objective.labels[0], rows].max(axis=0)
-        impossible = int((chances == 0.0).sum())
-        if impossible == 0:
-            return ()
-        return (
-            f"every member gives the label of {impossible} rows probability 0, so the log score of "
-            "every combination is infinite; likelihoods leave these rows out",
-        )
+
+class LocalData(Data):
+    """A set of classifiers and the labels of its rows."""
+
+    def __init__(self, classifiers: ClassifierSet, labels: NDArray[np.int32]) -> None:
+        self.n_samples = classifiers.n_samples
+        self.n_members = classifiers.n_members
+        self.n_classes = classifiers.n_classes
+        self.members, self.notes = classifiers.members, classifiers.notes
+        self._classifiers, self._labels = classifiers, labels
+
+    def problem(self, measure: Measure, *, in_memory: bool, n_jobs: int) -> Problem:
+        large = self.n_samples >= _MANY_ROWS and self._classifiers.probs.size >= _LARGE
+        if in_memory or not large or not measure.streams():
+            return packed_problem(self._classifiers, self._labels, measure)
+        distinct = self._classifiers.distinct
+        passes = ArrayPasses(self._classifiers.probs, self._labels, distinct.positions, n_jobs)
+        return Problem(Streamed.of(measure, passes), distinct)
+
+
+def packed_problem(
+    classifiers: ClassifierSet, labels: NDArray[np.int32], measure: Measure
+) -> Problem:
+    """Pack predictions for the compiled loops; identical members become one."""
+    distinct = classifiers.distinct
+    members = _packed(classifiers.probs, distinct.positions)
+    average = np.empty(members.shape[1:])
+    mix(members, distinct.copies / len(distinct.owner), average)
+    packed = Packed(
+        measure=measure,
+        members=members,
+        labels=np.array(labels[np.newaxis]),
+        row_weights=np.ones((1, len(labels))),
+        parameters=measure.parameters(average.T),
+        offset=measure.no_offset(members.shape[1]),
+        entries=Entries.of(members, measure),
+    )
+    return Problem(packed, distinct)
+
+
+class ArrayPasses(Passes):
+    """Threads over ranges of the rows of an array, which is read where it is."""
+
+    def __init__(
+        self,
+        probs: NDArray[np.floating],
+        labels: NDArray[np.int32],
+        positions: NDArray[np.int64],
+        n_jobs: int,
+    ) -> None:
+        self.n_samples, _, self.n_classes = probs.shape
+        self.positions = positions
+        self._probs, self._labels, self._n_jobs = probs, labels, n_jobs
+
+    def total(self, job: Job) -> Floats:
+        size = range_size(self.n_samples)
+
+        def over(first: int) -> Floats:
+            rows = slice(first, first + size)
+            return job.over(Rows(self._probs[rows], self._labels[rows], first))
+
+        total = np.zeros(job.shape)
+        # In order, so that the number of threads cannot change a bit.
+        for sums in in_order(over, range(0, self.n_samples, size), n_jobs=self._n_jobs):
+            total += sums
+        return total
 
 
 def _packed(probs: NDArray[np.floating], positions: NDArray[np.int64]) -> Floats:
@@ -96,7 +148,7 @@ def _let_go(array: NDArray[np.floating]) -> None:
 def run_replicates(
     block: Callable[[int, int], Floats],
     n_resamples: int,
-    work: int,
+    together: int,
     *,
     n_jobs: int,
     progress: Progress | None,
@@ -105,11 +157,10 @@ def run_replicates(
 ) -> Floats:
     """Collect block(first, last) over all replicates; the split never changes a value.
 
-    `work` is the number of probabilities that one replicate reads, a guess at its cost. After every
-    `wave` of replicates `enough` is asked how many of them will do; None asks for more.
+    A block has at most `together` of them. After every `wave` of replicates `enough` is asked how
+    many of them will do; None asks for more.
     """
-    # A block takes a fraction of a second: steady progress, prompt interruption, modest memory.
-    size = min(-(-n_resamples // (4 * n_jobs)) if n_jobs > 1 else n_resamples, _BLOCK // work)
+    size = min(-(-n_resamples // (4 * n_jobs)) if n_jobs > 1 else n_resamples, together)
     out = np.empty(n_resamples)
     wave = wave or max(1, n_resamples)
     for begin in range(0, n_resamples, wave):
@@ -142,24 +193,25 @@ def run_blocks(
 ) -> None:
     """Call block(first, last) over all items, `size` of them at a time, on threads."""
     bounds = [(first, min(first + size, n_items)) for first in range(0, n_items, size)]
-
-    def run(bound: tuple[int, int]) -> int:
-        block(*bound)
-        return bound[1] - bound[0]
-
     done = 0
+    for _, (first, last) in zip(
+        in_order(lambda b: block(*b), bounds, n_jobs=n_jobs), bounds, strict=True
+    ):
+        done += last - first
+        if progress is not None:
+            progress(done, n_items)
+
+
+def in_order(
+    function: Callable[[Item], Result], items: Iterable[Item], *, n_jobs: int
+) -> Iterator[Result]:
+    """function(item) of every item, on threads; results come in the order of the items."""
     if n_jobs == 1:
-        for bound in bounds:
-            done += run(bound)
-            if progress is not None:
-                progress(done, n_items)
+        yield from map(function, items)
         return
     with ThreadPoolExecutor(n_jobs) as pool:
         try:
-            for count in pool.map(run, bounds):
-                done += count
-                if progress is not None:
-                    progress(done, n_items)
+            yield from pool.map(function, items)
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._compiled.jit import F1, F2, F3, I2, INT, L1, driver
-from hullcal._compiled.mixing import maximum_likelihood, mix
-from hullcal.engines.entries import Entries
 from hullcal.measures import Measure
 
 Floats = NDArray[np.float64]
@@ -19,182 +17,121 @@ Floats = NDArray[np.float64]
 START_ITERATIONS = 12
 EM_ITERATIONS = 500
 EM_TOLERANCE = 1e-9
-#: Bytes of working memory that need no thought.
-_ROOM = 2**27
+#: Probabilities that may be read before the next look at the clock and the keyboard.
+READ_AT_ONCE = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Objective:
+class Moves:
+    """Points whose values a search wants to know: transfers of weight from one place, for one case.
+
+    Value i is that of `base` with `amounts[i]` moved to member pairs[i, 0] from member pairs[i, 1].
+    """
+
+    case: int
+    base: Floats
+    pairs: NDArray[np.int64]
+    amounts: Floats
+
+    @classmethod
+    def none(cls, case: int, base: Floats) -> Moves:
+        """The value at the place itself."""
+        return cls(case, base, np.zeros((1, 2), dtype=np.int64), np.zeros(1))
+
+
+class Objective(ABC):
     """g as a function of the weights, for one set of predictions and one or more *cases*.
 
     A case is a labelling and a weighting of the rows: the data are one case, replicates are others.
-    `members` holds the distinct members in an order that does not depend on the user's, as
-    (n_members, n_classes, n_samples).
+    Members are the distinct ones, in an order that does not depend on the user's.
     """
 
+    __slots__ = ()
     measure: Measure
-    members: Floats
-    labels: NDArray[np.int32]
-    row_weights: Floats
-    parameters: Floats
-    offset: Floats
-    #: Where there are many classes: all that the measure has to look at.
-    entries: Entries | None = None
-    #: Where searches begin, if that is settled.
-    settled_starts: Floats | None = None
 
     @property
+    @abstractmethod
     def n_members(self) -> int:
-        return int(self.members.shape[0])
+        """Distinct members."""
 
     @property
+    @abstractmethod
     def n_classes(self) -> int:
-        return int(self.members.shape[1])
+        """K."""
 
     @property
+    @abstractmethod
     def n_samples(self) -> int:
-        return int(self.members.shape[2])
+        """N."""
 
     @property
+    @abstractmethod
     def n_cases(self) -> int:
-        return int(self.labels.shape[0])
+        """Labellings and weightings."""
 
-    @property
-    def size(self) -> int:
-        """Probabilities that one evaluation reads."""
-        members = self.members if self.entries is None else self.entries.members
-        return int(members[0].size)
-
-    def parts(self, *, starts: bool = True) -> Iterator[Objective]:
-        """Objectives to be searched in the place of this one: all its cases, in order.
-
-        That is this one itself, unless its measure can do with a few entries of the predictions. Then
-        `starts` are settled from all of them.
-        """
-        entries = self.entries
-        if entries is None:
-            yield self
-            return
-        condensed = replace(
-            self,
-            measure=entries.measure,
-            members=entries.members,
-            labels=entries.positions(self.labels),
-            parameters=entries.parameters,
-            entries=None,
-            settled_starts=self.starts() if starts else None,
-        )
-        if (self.row_weights == 1.0).all():
-            yield condensed
-            return
-        for case, members in enumerate(entries.weighted(self.members, self.row_weights)):
-            yield condensed._case(case, members)
-
-    def _case(self, case: int, members: Floats) -> Objective:
-        one = slice(case, case + 1)
-        starts = self.settled_starts
-        return replace(
-            self,
-            members=members,
-            labels=self.labels[one],
-            row_weights=self.row_weights[one],
-            settled_starts=None if starts is None else starts[one],
-        )
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """Floats of state and scratch that the measure's loop needs."""
-        return (
-            self.measure.state_size(self.n_classes),
-            self.measure.scratch_size(self.n_classes, self.n_samples),
-        )
-
-    def threads(self, wanted: int) -> int:
-        """As many threads as their mixed predictions leave room for in memory.
-
-        A search holds two of them; where they are large, those of all threads together stay within
-        a quarter of the members' own size.
-        """
-        needed = 2 * 8 * self.size
-        if wanted * needed <= _ROOM:
-            return wanted
-        return max(1, min(wanted, int(self.members.nbytes) // (4 * needed)))
-
+    @abstractmethod
     def values(self, weights: Floats, cases: NDArray[np.int64]) -> Floats:
         """g at each row of `weights`, for the case named beside it."""
-        out = np.empty(len(weights))
-        _values(
-            self.measure.value,
-            self.members,
-            self.labels,
-            self.row_weights,
-            self.parameters,
-            self.offset,
-            *self.sizes,
-            np.ascontiguousarray(weights),
-            cases,
-            out,
-        )
-        return out
 
+    @abstractmethod
     def at(self, weights: Floats) -> Floats:
         """g at the same weights for all cases."""
-        found = [
-            part.values(np.tile(weights, (part.n_cases, 1)), np.arange(part.n_cases))
-            for part in self.parts(starts=False)
-        ]
-        return np.concatenate(found)
 
-    def mixed(self, weights: Floats) -> Floats:
-        """The combination itself, (n_classes, n_samples)."""
-        out = np.empty(self.members.shape[1:])
-        mix(self.members, weights, out)
-        return out
-
+    @abstractmethod
     def starts(self) -> Floats:
         """Where a search of each case begins: the mean and a few steps towards maximum likelihood.
 
         The shape is (n_cases, 2, n_members).
         """
-        if self.settled_starts is not None:
-            return self.settled_starts
-        out = np.full((self.n_cases, 2, self.n_members), 1.0 / self.n_members)
-        for labels, row_weights, starts in zip(self.labels, self.row_weights, out, strict=True):
-            maximum_likelihood(self.members, labels, row_weights, START_ITERATIONS, -1.0, starts[1])
-        return out
 
+    @abstractmethod
     def maximum_likelihood(self) -> Floats:
         """EM weights of the first case."""
-        weights = np.empty(self.n_members)
-        maximum_likelihood(
-            self.members, self.labels[0], self.row_weights[0], EM_ITERATIONS, EM_TOLERANCE, weights
-        )
-        return weights
 
+    @abstractmethod
     def recentered(self, weights: Floats) -> Objective:
         """The objective whose residual vector has the first case's at `weights` subtracted."""
-        mixed = self.mixed(weights)
-        return replace(self, offset=self.measure.offset_at(mixed, self.labels[0], self.parameters))
 
-    def with_labels(self, labels: NDArray[np.int32]) -> Objective:
-        """The same rows under other labellings."""
-        return replace(self, labels=labels, row_weights=np.ones(labels.shape))
+    @abstractmethod
+    def drawing_labels(self, weights: Floats, key: NDArray[np.uint64]) -> Draw:
+        """The same rows, with labels drawn from the combination at these weights."""
 
-    def with_row_weights(self, row_weights: Floats) -> Objective:
-        """The first case's labels under other weightings of the rows."""
-        labels = np.repeat(self.labels[:1], len(row_weights), axis=0)
-        return replace(self, labels=labels, row_weights=row_weights)
+    @abstractmethod
+    def drawing_rows(self, key: NDArray[np.uint64]) -> Draw:
+        """The data with rows drawn with replacement, their labels with them."""
+
+    @abstractmethod
+    def impossible(self) -> int:
+        """Rows whose label has probability 0 by every member."""
+
+    @abstractmethod
+    def together(self, n_evaluations: int) -> int:
+        """How many cases to search at a time: steady progress, prompt interruption, modest memory."""
+
+    @abstractmethod
+    def threads(self, wanted: int) -> int:
+        """On how many threads replicates are to be searched."""
+
+    def parts(self, *, starts: bool = True) -> Iterator[Objective]:
+        """Objectives to be searched in the place of this one: all its cases, in order."""
+        yield self
 
 
-@driver(F3, I2, F2, F1, F1, INT, INT, F2, L1, F1)
-def _values(  # type: ignore[no-untyped-def]
-    value, members, labels, row_weights, parameters, offset, state_size, scratch_size,
-    weights, cases, out,
-):  # fmt: skip
-    mixed = np.empty(members.shape[1:])
-    state = np.zeros(state_size)
-    scratch = np.zeros(scratch_size)
-    for r in range(weights.shape[0]):
-        mix(members, weights[r], mixed)
-        case = cases[r]
-        out[r] = value(mixed, labels[case], row_weights[case], parameters, offset, state, scratch)
+#: draw(first, last) is the objective of replicates first to last - 1, one case each.
+Draw = Callable[[int, int], Objective]
+
+
+class StepwiseObjective(Objective):
+    """An objective to be asked for many points at a time: every answer takes a pass over the data."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def answer(self, moves: Sequence[Moves]) -> Floats:
+        """Values of all moves, one after the other."""
+
+    def values(self, weights: Floats, cases: NDArray[np.int64]) -> Floats:
+        return self.answer([Moves.none(int(c), w) for c, w in zip(cases, weights, strict=True)])
+
+    def at(self, weights: Floats) -> Floats:
+        return self.answer([Moves.none(case, weights) for case in range(self.n_cases)])

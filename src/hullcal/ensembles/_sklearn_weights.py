@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hullcal import hull
 from hullcal.algorithm import minimize
-from hullcal.engines.local import Problem
+from hullcal.engines.local import packed_problem
 from hullcal.measures.ece_conf import ConfidenceECE
 from hullcal.sets import ClassifierSet
 from hullcal.simplex import normalise
@@ -38,9 +38,11 @@ def least_log_score(members: ClassifierSet, labels: Labels) -> Floats:
 
     Rows to which every member gives probability 0 are left out, as everywhere in this package.
     """
-    problem = Problem.of(members, labels, ConfidenceECE())  # any measure: only likelihoods are used
+    problem = packed_problem(
+        members, labels, ConfidenceECE()
+    )  # any measure: only likelihoods are used
     start = problem.objective.maximum_likelihood()
-    chances = problem.objective.members[:, labels, np.arange(len(labels))].T
+    chances = problem.packed.members[:, labels, np.arange(len(labels))].T
     possible = chances.max(axis=1) > 0.0
     if len(start) == 1 or not possible.any():
         return problem.distinct.share(start)

@@ -43,6 +43,8 @@ class Measure:
     has_residual: ClassVar[bool] = True
     #: How many consecutive rows stay together when rows are resampled with their labels.
     rows_per_unit: ClassVar[int] = 1
+    #: Whether the value depends on the order of the rows.
+    order_matters: ClassVar[bool] = False
     min_samples: ClassVar[int] = 1
     #: Whether the form over entries needs the sums of all other probabilities, class by class.
     wants_rests: ClassVar[bool] = False
@@ -55,7 +57,7 @@ class Measure:
     def __call__(self, probs: ArrayLike, labels: ArrayLike) -> float:
         """The measure of one classifier: `probs` of shape (n_samples, n_classes)."""
         predictions, classes = check_single(probs, labels)
-        self.check(len(classes), stacklevel=3)
+        self.check(len(classes))
         mixed = np.ascontiguousarray(predictions.T, dtype=np.float64)
         return self.evaluate(mixed, classes, self.parameters(predictions))
 
@@ -118,6 +120,10 @@ class Measure:
         owner = next(kind for kind in type(self).__mro__ if "value" in vars(kind))
         return self.accumulate is not None and "accumulate" in vars(owner)
 
+    def streams(self) -> bool:
+        """Whether the value can be had from sums over blocks of rows, without the mean member."""
+        return self.halves_agree()
+
     def over_entries(self, n_classes: int, n_samples: int) -> Measure | None:
         """The same measure of a few entries of the predictions, if it can be had from them.
 
@@ -136,7 +142,7 @@ class Measure:
         """What the loop over entries must know."""
         raise NotImplementedError
 
-    def check(self, n_samples: int, *, stacklevel: int = 4) -> None:
+    def check(self, n_samples: int, *, stacklevel: int = 3) -> None:
         """Refuse data for which the measure is not defined; warn of data for which it says little."""
         if n_samples < self.min_samples:
             raise InvalidInputError(

@@ -23,6 +23,7 @@ class CustomMeasure(Measure):
 
     notion: ClassVar[str] = "custom"
     has_residual: ClassVar[bool] = False
+    order_matters: ClassVar[bool] = True  # for all we know
     function: Callable[[NDArray[np.float64], NDArray[np.int32]], float]
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,7 +13,7 @@ from hullcal._compiled.jit import compiled, compiled_part, compiled_value
 from hullcal._compiled.mixing import fill
 from hullcal._compiled.sums import absolute_distance
 from hullcal._validation import check_integer
-from hullcal.binning import bin_indices, edges
+from hullcal.binning import bin_index, bin_indices, edges
 from hullcal.measures._base import ROUNDING, Floats, Measure, as_floats
 
 
@@ -120,7 +121,7 @@ def _add_up(labels, row_weights, edges, confidence, gap, sums, bins, state):  # 
             state[j] += sums[_STRANDS * j + s]
 
 
-@compiled
+@compiled_value
 def _accumulate(mixed, labels, row_weights, edges, state, scratch):  # type: ignore[no-untyped-def]
     n_samples = mixed.shape[1]
     n_bins = state.shape[0]
@@ -156,6 +157,7 @@ ConfidenceECE.finish = staticmethod(_finish)
 class _OverEntries(ConfidenceECE):
     """Confidence ECE of the classes that can be predicted."""
 
+    of_draws: ClassVar[Callable[..., None]]
     n_rows: int
 
     def scratch_size(self, n_classes: int, n_samples: int) -> int:
@@ -186,3 +188,23 @@ def _value_of_entries(mixed, labels, row_weights, parameters, offset, state, scr
 
 
 _OverEntries.value = staticmethod(_value_of_entries)
+
+
+@compiled
+def _of_draws(mixed, classes, bounds, ends, labels, edges, state):  # type: ignore[no-untyped-def]
+    """Gaps of rows drawn any number of times, each time with a label of its own, into their bins."""
+    for n in range(ends.shape[0] - 1):
+        if ends[n] == ends[n + 1]:
+            continue
+        top = bounds[n]
+        for entry in range(bounds[n] + 1, bounds[n + 1]):
+            if mixed[entry] > mixed[top]:
+                top = entry
+        hits = 0
+        for draw in range(ends[n], ends[n + 1]):
+            hits += int(labels[draw] == classes[top])
+        count = float(ends[n + 1] - ends[n])
+        state[bin_index(mixed[top], edges)] += hits - count * mixed[top]
+
+
+_OverEntries.of_draws = staticmethod(_of_draws)

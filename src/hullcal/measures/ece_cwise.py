@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,7 +13,7 @@ from hullcal._compiled.jit import compiled, compiled_value
 from hullcal._compiled.mixing import fill
 from hullcal._compiled.sums import absolute_distance
 from hullcal._validation import check_integer
-from hullcal.binning import bin_indices, edges
+from hullcal.binning import bin_index, bin_indices, edges
 from hullcal.measures._base import ROUNDING, Floats, Measure, as_floats
 
 
@@ -67,7 +68,7 @@ class ClasswiseECE(Measure):
         return np.concatenate([[len(rows), self.n_bins], edges(self.n_bins), as_floats(codes)])
 
 
-@compiled
+@compiled_value
 def _accumulate(mixed, labels, row_weights, edges, state, scratch):  # type: ignore[no-untyped-def]
     n_classes, n_samples = mixed.shape
     n_bins = edges.shape[0] - 1
@@ -112,6 +113,7 @@ ClasswiseECE.finish = staticmethod(_finish)
 class _OverEntries(ClasswiseECE):
     """Classwise ECE of the probabilities that can leave the first bin, and of the sums of the others."""
 
+    of_draws: ClassVar[Callable[..., None]]
     n_all_classes: int
 
     def state_size(self, n_classes: int) -> int:
@@ -141,3 +143,28 @@ def _value_of_entries(mixed, labels, row_weights, parameters, offset, state, scr
 
 
 _OverEntries.value = staticmethod(_value_of_entries)
+
+
+@compiled
+def _of_draws(mixed, classes, bounds, ends, labels, edges, state):  # type: ignore[no-untyped-def]
+    """Gaps of rows drawn any number of times, each time with a label of its own, into their cells."""
+    n_bins, n_entries = edges.shape[0] - 1, classes.shape[0]
+    for k in range(mixed.shape[0] - n_entries):
+        state[k * n_bins] -= mixed[n_entries + k]
+    for n in range(ends.shape[0] - 1):
+        if ends[n] == ends[n + 1]:
+            continue
+        count = float(ends[n + 1] - ends[n])
+        for entry in range(bounds[n], bounds[n + 1]):
+            cell = classes[entry] * n_bins + bin_index(mixed[entry], edges)
+            state[cell] -= count * mixed[entry]
+        for draw in range(ends[n], ends[n + 1]):
+            label, cell = labels[draw], labels[draw] * n_bins
+            # A label without an entry is in the first bin of its class.
+            for entry in range(bounds[n], bounds[n + 1]):
+                if classes[entry] == label:
+                    cell += bin_index(mixed[entry], edges)
+            state[cell] += 1.0
+
+
+_OverEntries.of_draws = staticmethod(_of_draws)

@@ -99,8 +99,16 @@ class SKCE(Measure):
         """A pair stays together when rows are resampled."""
         return 2 if self.estimator == "ul" else 1
 
+    @property
+    def order_matters(self) -> bool:  # type: ignore[override]
+        """Neighbours make the disjoint pairs."""
+        return self.estimator == "ul"
+
     def parameters(self, average: NDArray[np.floating]) -> Floats:
         return np.array(kernel_named(self.kernel, self.bandwidth).parameters(average))
+
+    def streams(self) -> bool:
+        return self.estimator == "ul" and self.bandwidth != "median"
 
     def settings(self) -> dict[str, Any]:
         kernel = kernel_named(self.kernel, self.bandwidth)
@@ -131,7 +139,7 @@ class SKCE(Measure):
         return offset
 
 
-@compiled
+@compiled_value
 def _accumulate_ul(mixed, labels, row_weights, parameters, state, scratch):  # type: ignore[no-untyped-def]
     n_classes, n_samples = mixed.shape
     n_pairs = n_samples // 2

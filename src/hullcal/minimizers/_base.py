@@ -70,6 +70,8 @@ class Minimizer:
     any_function: ClassVar[bool] = True
     #: Whether the objective may be one over a few entries of the predictions.
     over_entries: ClassVar[bool] = True
+    #: Whether predictions have to be in memory.
+    in_memory: ClassVar[bool] = False
     max_evaluations: int | None = None
 
     def __post_init__(self) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hullcal._compiled.jit import F1, F2, F3, I2, INT, driver
 from hullcal._compiled.mixing import mix
 from hullcal.engines.objective import Objective
+from hullcal.engines.packed import Packed
 from hullcal.measures import Measure
 from hullcal.measures.ece_conf import ConfidenceECE
 from hullcal.measures.ece_cwise import ClasswiseECE
@@ -30,6 +31,7 @@ class Exact(Minimizer):
     """
 
     name: ClassVar[str] = "exact"
+    in_memory: ClassVar[bool] = True
     any_function: ClassVar[bool] = False
     over_entries: ClassVar[bool] = False
 
@@ -42,6 +44,7 @@ class Exact(Minimizer):
             )
 
     def search(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
+        assert isinstance(objective, Packed)
         minima = Minima.empty(objective.n_cases, 2)
         crossings = isinstance(objective.measure, ConfidenceECE)
         breakpoints = _breakpoints(objective.members, objective.parameters[1:-1], crossings)

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._compiled.jit import B1, F1, F2, F3, I2, INT, L1, U1, compiled_part, driver
-from hullcal._compiled.mixing import copy, fill, mix, shift
-from hullcal._compiled.streams import SEARCH, sparse_weights, uniform
-from hullcal.engines.objective import Objective
+from hullcal._compiled.jit import B1, F1, F2, F3, I2, INT, L1, U1, compiled, driver
+from hullcal._compiled.mixing import copy, mix, shift
+from hullcal.engines.objective import Moves, Objective, StepwiseObjective
+from hullcal.engines.packed import Packed
 from hullcal.minimizers._base import Minima, Minimizer
+from hullcal.minimizers._transfers import (
+    ACTION,
+    AMOUNT,
+    BEST,
+    CONVERGED,
+    DONE,
+    EVALUATIONS,
+    GAINING,
+    LOSING,
+    MOVE,
+    start,
+    tell,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +52,10 @@ class Pairwise(Minimizer):
     def search(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
         assert self.max_evaluations is not None
         minima = Minima.empty(objective.n_cases, objective.n_members)
+        if isinstance(objective, StepwiseObjective):
+            _in_step(objective, key, self.max_evaluations, minima)
+            return minima
+        assert isinstance(objective, Packed)
         _search(
             objective.measure.value,
             objective.members,
@@ -58,127 +75,74 @@ class Pairwise(Minimizer):
         return minima
 
 
-_FIRST_STEP = 0.5
-_SHRINK = 0.25
-_LAST_STEP = 0.002
-_PERTURBATIONS = np.array([0.03, 0.1, 0.3, 1.0])
-#: An improvement must exceed the rounding of a sum.
-_GAIN = 1e-12
-
-# The search is a state machine: it names the next point, is told the value there, and so on. One
-# source then serves a compiled loop and an engine that needs many searches in step.
-_ACTION, _GAINING, _LOSING, _PAIR, _FAILURES, _RUN, _EVALUATIONS, _CONVERGED, _STRIDE = range(9)
-_COMPARE, _BEGIN, _MOVE, _END, _DONE = range(5)
-_VALUE, _STEP, _AMOUNT, _BEST, _OTHER = range(5)
+@compiled
+def _first(walks, places, weights, best, starts):  # type: ignore[no-untyped-def]
+    for case in range(walks.shape[0]):
+        start(walks[case], places[case], weights[case], best[case], starts[case])
 
 
-@compiled_part
-def _ask(walk, place, weights):  # type: ignore[no-untyped-def]
-    """Choose the next transfer, shrinking the step when no pair helped; end the run at the last step."""
-    n_members = weights.shape[0]
-    n_pairs = n_members * n_members
-    while place[_STEP] > _LAST_STEP:
-        # A stride coprime to the number of pairs visits them all in a well-spread order.
-        pair = walk[_PAIR] + walk[_STRIDE]
-        if pair >= n_pairs:
-            pair -= n_pairs
-        walk[_PAIR] = pair
-        gaining = pair // n_members
-        losing = pair - gaining * n_members
-        walk[_FAILURES] += 1
-        if walk[_FAILURES] > n_pairs:
-            walk[_FAILURES] = 0
-            place[_STEP] *= _SHRINK
-        elif gaining != losing and weights[losing] > 0.0:
-            walk[_ACTION] = _MOVE
-            walk[_GAINING], walk[_LOSING] = gaining, losing
-            place[_AMOUNT] = min(place[_STEP], weights[losing])
-            return
-    walk[_ACTION] = _END
+@compiled
+def _look_ahead(pairs, amounts, walk, place, weights, best, starts, key, max_evaluations):  # type: ignore[no-untyped-def]
+    """The moves to come if none of them is taken, as many as there is room for; how many they are."""
+    walk, place, weights, best = walk.copy(), place.copy(), weights.copy(), best.copy()
+    n = 0
+    while n < amounts.shape[0] and walk[ACTION] == MOVE:
+        pairs[n, 0], pairs[n, 1] = walk[GAINING], walk[LOSING]
+        amounts[n] = place[AMOUNT]
+        n += 1
+        tell(np.inf, walk, place, weights, best, starts, key, max_evaluations)
+    return n
 
 
-@compiled_part
-def _begin(walk, place, weights, best, starts, key):  # type: ignore[no-untyped-def]
-    """Put `weights` at the start of the next run."""
-    run = walk[_RUN]
-    if run < 2:
-        # The better of the two starts first; place[_OTHER] says which of them that is.
-        first = int(place[_OTHER])
-        copy(starts[first if run == 0 else 1 - first], weights)
-        place[_STEP] = _FIRST_STEP
-    else:
-        choice = int(uniform(key, SEARCH, run, weights.shape[0], 0) * _PERTURBATIONS.shape[0])
-        share = _PERTURBATIONS[choice]
-        sparse_weights(key, run, weights)
-        for m in range(weights.shape[0]):
-            weights[m] = (1.0 - share) * best[m] + share * weights[m]
-        place[_STEP] = share / 2.0
-    walk[_RUN] += 1
-    walk[_FAILURES] = 0
-    walk[_ACTION] = _BEGIN
-
-
-@compiled_part
-def _start(walk, place, weights, best, starts):  # type: ignore[no-untyped-def]
-    """Forget the last search and begin by comparing the two starts."""
-    for i in range(walk.shape[0]):
-        walk[i] = 0
-    fill(place, 0.0)
-    place[_BEST] = np.inf
-    # One more than a multiple of M has no factor in common with the M * M pairs.
-    n_members = weights.shape[0]
-    walk[_STRIDE] = n_members * int(0.618 * n_members) + 1
-    walk[_ACTION] = _COMPARE
-    copy(starts[0], weights)
-    copy(starts[0], best)
-
-
-@compiled_part
-def _tell(value, walk, place, weights, best, starts, key, max_evaluations):  # type: ignore[no-untyped-def]
-    """Take the value of the point asked for, and settle what comes next; True if a move was taken."""
-    walk[_EVALUATIONS] += 1
-    action = walk[_ACTION]
+@compiled
+def _told(values, walk, place, weights, best, starts, key, max_evaluations):  # type: ignore[no-untyped-def]
+    """Take values in turn until a move is taken, which makes the others idle; True if one was."""
     taken = False
-    if action == _MOVE:
-        if value < place[_VALUE] - _GAIN:
-            taken = True
-            place[_VALUE] = value
-            weights[walk[_GAINING]] += place[_AMOUNT]
-            weights[walk[_LOSING]] -= place[_AMOUNT]
-            walk[_FAILURES] = 0
-    else:
-        # These values come from freshly mixed predictions, and only they may become the result.
-        ended = action == _END and place[_STEP] <= _LAST_STEP
-        if value < place[_BEST] or (ended and value == place[_BEST]):
-            place[_BEST] = value
-            copy(weights, best)
-            walk[_CONVERGED] = int(ended)
-    left = max_evaluations - walk[_EVALUATIONS]
-    if left <= 0:
-        walk[_ACTION] = _DONE
-    elif action == _COMPARE and walk[_EVALUATIONS] == 1:
-        place[_VALUE] = value
-        copy(starts[1], weights)
-    elif action == _COMPARE:
-        place[_OTHER] = 1.0 if value < place[_VALUE] else 0.0
-        _begin(walk, place, weights, best, starts, key)
-    elif action == _END:
-        _begin(walk, place, weights, best, starts, key)
-    else:
-        if action == _BEGIN:
-            place[_VALUE] = value
-        if left == 1:
-            walk[_ACTION] = _END
-        else:
-            _ask(walk, place, weights)
-    if walk[_ACTION] == _END:
-        # Transfers leave rounding behind; the point to be evaluated afresh is on the simplex.
-        total = 0.0
-        for m in range(weights.shape[0]):
-            total += weights[m]
-        for m in range(weights.shape[0]):
-            weights[m] /= total
+    for value in values:
+        taken = taken or tell(value, walk, place, weights, best, starts, key, max_evaluations)
     return taken
+
+
+#: Moves looked ahead after one was taken, and at most.
+_AHEAD, _FAR_AHEAD = 4, 32
+
+
+def _in_step(
+    objective: StepwiseObjective, key: NDArray[np.uint64], max_evaluations: int, minima: Minima
+) -> None:
+    """The searches of all cases at once, the same steps as below: every question goes to all rows.
+
+    Moves that will be tried if those before them fail are asked for along with them.
+    """
+    n_cases, n_members = minima.weights.shape
+    walks, places = np.zeros((n_cases, 9), dtype=np.int64), np.zeros((n_cases, 5))
+    weights, starts = np.empty((n_cases, n_members)), objective.starts()
+    _first(walks, places, weights, minima.weights, starts)
+    ahead = np.full(n_cases, _AHEAD)
+
+    def machine(case: int) -> tuple[Any, ...]:
+        own = walks[case], places[case], weights[case], minima.weights[case], starts[case]
+        return *own, key, max_evaluations
+
+    while True:
+        moves = []
+        for case in np.flatnonzero(walks[:, ACTION] != DONE):
+            if walks[case, ACTION] != MOVE:
+                moves.append(Moves.none(int(case), weights[case].copy()))
+                continue
+            pairs, amounts = np.empty((ahead[case], 2), dtype=np.int64), np.empty(ahead[case])
+            n = _look_ahead(pairs, amounts, *machine(int(case)))
+            moves.append(Moves(int(case), weights[case].copy(), pairs[:n], amounts[:n]))
+        if not moves:
+            break
+        values = objective.answer(moves)
+        for one in moves:
+            own, values = values[: len(one.amounts)], values[len(one.amounts) :]
+            taken = _told(own, *machine(one.case))
+            ahead[one.case] = _AHEAD if taken else min(2 * ahead[one.case], _FAR_AHEAD)
+    minima.values[:] = places[:, BEST]
+    minima.n_evaluations[:] = walks[:, EVALUATIONS]
+    minima.converged[:] = walks[:, CONVERGED] != 0
 
 
 @driver(F3, I2, F2, F1, F1, INT, INT, F3, U1, INT, F2, F1, L1, B1)
@@ -197,19 +161,22 @@ def _search(  # type: ignore[no-untyped-def]
     weights = np.empty(n_members)
     for case in range(labels.shape[0]):
         y, w, begin, best = labels[case], row_weights[case], starts[case], best_weights[case]
-        _start(walk, place, weights, best, begin)
-        while walk[_ACTION] != _DONE:
-            fresh = walk[_ACTION] != _MOVE
+        start(walk, place, weights, best, begin)
+        while walk[ACTION] != DONE:
+            fresh = walk[ACTION] != MOVE
             if fresh:
                 mix(members, weights, trial)
             else:
-                gaining, losing = np.uint64(walk[_GAINING]), np.uint64(walk[_LOSING])
-                shift(current, flat_members, gaining, losing, place[_AMOUNT], flat_trial)
+                gaining, losing = np.uint64(walk[GAINING]), np.uint64(walk[LOSING])
+                shift(current, flat_members, gaining, losing, place[AMOUNT], flat_trial)
             g = value(trial, y, w, parameters, offset, state, scratch)
-            taken = _tell(g, walk, place, weights, best, begin, key, max_evaluations)
-            if taken or fresh:
-                # Few moves are taken: a copy costs less than swapping two arrays' names in this loop.
+            taken = tell(g, walk, place, weights, best, begin, key, max_evaluations)
+            if fresh:
                 copy(flat_trial, current)
-        best_values[case] = place[_BEST]
-        evaluations[case] = walk[_EVALUATIONS]
-        converged[case] = walk[_CONVERGED] != 0
+            elif taken:
+                # Few moves are taken. Mixed afresh, a point depends on its weights alone, not on the
+                # way there: an engine that keeps no mixed predictions finds the same values.
+                mix(members, weights, current.reshape(n_classes, n_samples))
+        best_values[case] = place[BEST]
+        evaluations[case] = walk[EVALUATIONS]
+        converged[case] = walk[CONVERGED] != 0

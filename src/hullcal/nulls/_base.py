@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._compiled.mixing import cumulate, draw_labels
 from hullcal._validation import InvalidInputError
-from hullcal.engines.local import Problem, Progress, run_replicates
-from hullcal.engines.objective import Objective
+from hullcal.engines.engine import Problem
+from hullcal.engines.local import Progress, run_replicates
+from hullcal.engines.objective import Draw, Objective
 from hullcal.measures import Measure
 from hullcal.minimizers import Minima, Minimizer
 from hullcal.pvalues import exceeds
@@ -80,6 +80,8 @@ class Null:
     searches_measure: ClassVar[bool] = True
     #: Whether resampling can stop early: null values are independent and come one after the other.
     can_stop: ClassVar[bool] = False
+    #: Whether predictions have to be in memory, since sums over rows are not enough.
+    in_memory: ClassVar[bool] = False
 
     @classmethod
     def defaults(cls) -> tuple[Null, ...]:
@@ -127,13 +129,14 @@ class Replicates:
         self, objective: Objective, weights: Floats, statistic: float | None = None
     ) -> Floats:
         """Rows fixed, labels drawn from p_weights, minimised again."""
-        cumulative = np.empty(objective.members.shape[1:])
-        cumulate(objective.mixed(weights), cumulative)
+        draw = objective.drawing_labels(weights, self._resampling.key)
+        return self.of_draws(draw, objective, statistic)
+
+    def of_draws(self, draw: Draw, objective: Objective, statistic: float | None = None) -> Floats:
+        """Minima of the replicates that `draw` makes of the objective's data."""
 
         def block(first: int, last: int) -> Floats:
-            labels = np.empty((last - first, objective.n_samples), dtype=np.int32)
-            draw_labels(cumulative, self._resampling.key, first, labels)
-            return self.minimize(objective.with_labels(labels)).values
+            return self.minimize(draw(first, last)).values
 
         return self.run(block, objective, statistic=statistic)
 
@@ -143,14 +146,14 @@ class Replicates:
         objective: Objective,
         *,
         statistic: float | None = None,
-        work: int | None = None,
+        together: int | None = None,
         n_resamples: int | None = None,
         progress: Progress | None = None,
     ) -> Floats:
         """Replicates, block by block: all of them, each a search, unless said otherwise.
 
-        `work` is the number of probabilities that one replicate reads. With the `statistic` known
-        the run may stop early, if that is wished.
+        A block has at most `together` replicates. With the `statistic` known the run may stop early,
+        if that is wished.
         """
         own = self._resampling
         if n_resamples is None:
@@ -158,12 +161,12 @@ class Replicates:
         stopping: dict[str, Any] = {}
         if own.stop_after is not None and statistic is not None:
             stopping = {"wave": _WAVE * own.stop_after, "enough": own.enough(statistic)}
-        if work is None:
-            work = objective.size * (self._minimizer.max_evaluations or 1)
+        if together is None:
+            together = objective.together(self._minimizer.max_evaluations or 1)
         return run_replicates(
             block,
             n_resamples,
-            work,
+            together,
             n_jobs=objective.threads(own.n_jobs),
             progress=progress,
             **stopping,

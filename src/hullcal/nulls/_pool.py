@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal.engines.objective import Objective
+from hullcal.engines.packed import Packed
 
 Floats = NDArray[np.float64]
 
@@ -20,7 +20,7 @@ _ROWS, _ROOM = 20_000, 20_000_000
 _ITERATIONS, _LONGEST_STEP, _CONVERGED = 30, 2.0, 1e-6
 
 
-def pooled(objective: Objective, average: Floats) -> Floats:
+def pooled(objective: Packed, average: Floats) -> Floats:
     r"""Probabilities of the labels given x, of shape (n_classes, n_samples).
 
     .. math:: q_k(x) \propto \bar p_k(x)^{1 + \beta_0} \prod_m (p^{(m)}_k(x) / \bar p_k(x))^{\beta_m}

@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 
 from hullcal._compiled.jit import F1, F2, INT, U1, driver
 from hullcal._compiled.mixing import cumulate, draw_labels
-from hullcal.engines.objective import Objective
+from hullcal.engines.packed import Packed
 from hullcal.nulls._base import Floats
 
 
 def of_combination(
-    objective: Objective,
+    objective: Packed,
     mixed: Floats,
     key: NDArray[np.uint64],
     n_resamples: int,

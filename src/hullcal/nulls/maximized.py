@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError
-from hullcal.engines.local import Problem
-from hullcal.engines.objective import Objective
+from hullcal.engines.engine import Problem
+from hullcal.engines.packed import Packed
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
 from hullcal.nulls._base import CALIBRATED, Floats, Null, Outcome, Resampling
@@ -34,6 +34,7 @@ class Maximized(Null):
 
     name: ClassVar[str] = "maximized"
     hypothesis: ClassVar[str] = CALIBRATED
+    in_memory: ClassVar[bool] = True
     searches_measure: ClassVar[bool] = False
 
     def check(self, measure: Measure, minimizer: Minimizer) -> None:
@@ -45,7 +46,7 @@ class Maximized(Null):
             )
 
     def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:
-        objective = problem.objective
+        objective = problem.packed
         rank = _Rank(
             objective=objective, resampling=resampling, budget=minimizer.max_evaluations or 1
         )
@@ -68,7 +69,7 @@ class _Rank(Measure):
     """What the search minimises: minus the number of exceedances at λ, ties broken by g there."""
 
     name: ClassVar[str] = "rank"
-    objective: Objective
+    objective: Packed
     resampling: Resampling
     budget: int
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hullcal._compiled.jit import F1, F3, INT, L1, U1, compiled, driver
-from hullcal._compiled.mixing import cumulate, draw_rows, invert, mix
+from hullcal._compiled.jit import F1, F3, INT, L1, L2, U1, compiled, driver
+from hullcal._compiled.mixing import cumulate, invert, mix
+from hullcal._compiled.resampling import draw_rows, draw_rows_in_any_order, leaf_draws
 from hullcal._compiled.streams import LABELS, ROWS, uniform, uniform_weights
 from hullcal._validation import InvalidInputError
-from hullcal.engines.local import Problem
+from hullcal.engines.engine import Problem
+from hullcal.engines.objective import READ_AT_ONCE
+from hullcal.engines.streamed import Streamed
 from hullcal.minimizers import Minimizer
 from hullcal.nulls._base import CALIBRATED, Floats, Null, Outcome, Replicates, Resampling
 from hullcal.nulls._passes import evaluate, work_of
@@ -43,48 +48,11 @@ class Paper(Null):
     def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:
         objective = problem.objective
         replicates = Replicates(minimizer, resampling)
-        permuted = int(self.rows == "permuted")
-
-        def block(first: int, last: int) -> Floats:
-            out = np.empty(last - first)
-            _lines_1_to_5(
-                objective.measure.value,
-                objective.members,
-                problem.distinct.copies,
-                objective.parameters,
-                objective.offset,
-                *objective.sizes,
-                resampling.key,
-                first,
-                permuted,
-                out,
-            )
-            return out
-
-        def passes(first: int, last: int) -> Floats:
-            size = (last - first, objective.n_samples)
-            rows, levels = np.empty(size, dtype=np.uint32), np.empty(size)
-            weights = np.empty((last - first, objective.n_members))
-            for r, d in enumerate(range(first, last)):
-                _lines_2_and_3(
-                    resampling.key,
-                    d,
-                    permuted,
-                    problem.distinct.copies,
-                    rows[r],
-                    levels[r],
-                    weights[r],
-                )
-            return evaluate(objective, weights, rows, levels)
-
-        work = work_of(objective)
-        lines = block if work is None else passes
-        if work is None:
-            work = objective.members.size
         # Line 7 comes last, unless lines 1 to 5 may stop early and have to know it.
         observed = replicates.minimize(objective) if resampling.stop_after is not None else None
         known = None if observed is None else float(observed.values[0])
-        distribution = replicates.run(lines, objective, statistic=known, work=work)
+        lines, together = self._lines_1_to_5(problem, resampling)
+        distribution = replicates.run(lines, objective, statistic=known, together=together)
         if observed is None:
             observed = replicates.minimize(objective)
         return Outcome(
@@ -94,6 +62,67 @@ class Paper(Null):
             n_evaluations=replicates.n_evaluations + len(distribution),
             converged=bool(observed.converged[0]),
         )
+
+    def _lines_1_to_5(
+        self, problem: Problem, resampling: Resampling
+    ) -> tuple[Callable[[int, int], Floats], int]:
+        """Lines 1 to 5 for some replicates, and for how many of them at a time."""
+        objective, copies, key = problem.objective, problem.distinct.copies, resampling.key
+        permuted = self.rows == "permuted"
+        if isinstance(objective, Streamed):
+
+            def over_rows(first: int, last: int) -> Floats:
+                weights = np.empty((last - first, objective.n_members))
+                for r, d in enumerate(range(first, last)):
+                    _line_3(key, d, copies, weights[r])
+                replicates = np.arange(first, last)
+                return objective.resampled(key, replicates, weights, permuted=permuted)
+
+            return over_rows, _IN_A_PASS
+        packed = problem.packed
+        n_samples = packed.n_samples
+        in_any_order = packed.measure.order_matters
+        line_2 = _PERMUTE if permuted else _RESAMPLE_IN_ANY_ORDER if in_any_order else _RESAMPLE
+
+        def draws(first: int, last: int) -> NDArray[np.int64]:
+            return leaf_draws(key, np.arange(first, last), n_samples)
+
+        def in_passes(first: int, last: int) -> Floats:
+            size = (last - first, n_samples)
+            rows, levels = np.empty(size, dtype=np.uint32), np.empty(size)
+            weights = np.empty((last - first, packed.n_members))
+            for r, from_leaves in enumerate(draws(first, last)):
+                _line_2(key, first + r, line_2, from_leaves, rows[r], levels[r])
+                _line_3(key, first + r, copies, weights[r])
+            return evaluate(packed, weights, rows, levels)
+
+        def one_by_one(first: int, last: int) -> Floats:
+            out = np.empty(last - first)
+            _lines_2_to_5(
+                packed.measure.value,
+                packed.members,
+                copies,
+                packed.parameters,
+                packed.offset,
+                *packed.sizes,
+                key,
+                first,
+                line_2,
+                draws(first, last),
+                out,
+            )
+            return out
+
+        work = work_of(packed)
+        if work is not None:
+            return in_passes, max(1, READ_AT_ONCE // work)
+        return one_by_one, max(1, READ_AT_ONCE // packed.members.size)
+
+
+#: Replicates that a pass over large data serves.
+_IN_A_PASS = 128
+#: Ways of line 2.
+_RESAMPLE, _RESAMPLE_IN_ANY_ORDER, _PERMUTE = range(3)
 
 
 @compiled
@@ -107,19 +136,25 @@ def _permute(key, replicate, rows):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _lines_2_and_3(key, d, permuted, copies, rows, levels, weights):  # type: ignore[no-untyped-def]
-    """Rows of replicate d with the uniform levels of their labels, and its weights."""
+def _line_2(key, d, how, draws, rows, levels):  # type: ignore[no-untyped-def]
+    """Rows of replicate d, with the uniform levels of the labels that line 4 will give them."""
     n_samples = rows.shape[0]
-    # Line 2. A row drawn twice is two rows: the label of its c-th copy has its own number.
-    if permuted != 0:
+    if how == _PERMUTE:
         _permute(key, d, rows)
+    elif how == _RESAMPLE_IN_ANY_ORDER:
+        draw_rows_in_any_order(key, d, rows)
     else:
-        draw_rows(key, d, rows)
+        draw_rows(key, d, draws, rows)
+    # A row drawn twice is two rows: the label of its c-th copy has its own number.
     seen = np.zeros(n_samples, dtype=np.uint32)
     for n in range(n_samples):
         levels[n] = uniform(key, LABELS, d, rows[n], seen[rows[n]])
         seen[rows[n]] += np.uint32(1)
-    # Line 3. The simplex is that of all members; identical ones add up.
+
+
+@compiled
+def _line_3(key, d, copies, weights):  # type: ignore[no-untyped-def]
+    """Uniform weights of replicate d. The simplex is that of all members; identical ones add up."""
     simplex = np.empty(copies.sum())
     uniform_weights(key, d, simplex)
     m = 0
@@ -130,9 +165,20 @@ def _lines_2_and_3(key, d, permuted, copies, rows, levels, weights):  # type: ig
             m += 1
 
 
-@driver(F3, L1, F1, F1, INT, INT, U1, INT, INT, F1)
-def _lines_1_to_5(  # type: ignore[no-untyped-def]
-    value, members, copies, parameters, offset, state_size, scratch_size, key, first, permuted, out
+@driver(F3, L1, F1, F1, INT, INT, U1, INT, INT, L2, F1)
+def _lines_2_to_5(  # type: ignore[no-untyped-def]
+    value,
+    members,
+    copies,
+    parameters,
+    offset,
+    state_size,
+    scratch_size,
+    key,
+    first,
+    line_2,
+    draws,
+    out,
 ):
     n_members, n_classes, n_samples = members.shape
     mixed = np.empty((n_classes, n_samples))
@@ -147,7 +193,9 @@ def _lines_1_to_5(  # type: ignore[no-untyped-def]
     state = np.zeros(state_size)
     scratch = np.zeros(scratch_size)
     for replicate in range(out.shape[0]):
-        _lines_2_and_3(key, first + replicate, permuted, copies, rows, levels, weights)
+        d = first + replicate
+        _line_2(key, d, line_2, draws[replicate], rows, levels)
+        _line_3(key, d, copies, weights)
         mix(members, weights, mixed)
         # Line 4.
         for k in range(n_classes):

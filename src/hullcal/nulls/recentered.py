@@ -7,8 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from hullcal._compiled.mixing import cumulate, draw_counts, draw_labels
-from hullcal.engines.local import Problem
+from hullcal.engines.engine import Problem
 from hullcal.engines.objective import Objective
 from hullcal.minimizers import Minimizer
 from hullcal.nulls._base import CALIBRATED, Floats, Null, Outcome, Replicates, Resampling
@@ -51,13 +50,8 @@ class Recentered(Null):
             distribution = replicates.of_labels(objective, likeliest, statistic)
         else:
             centered = objective.recentered(best)
-
-            def block(first: int, last: int) -> Floats:
-                counts = np.zeros((last - first, objective.n_samples))
-                draw_counts(resampling.key, first, objective.measure.rows_per_unit, counts)
-                return replicates.minimize(centered.with_row_weights(counts)).values
-
-            distribution = replicates.run(block, objective, statistic=statistic)
+            rows = centered.drawing_rows(resampling.key)
+            distribution = replicates.of_draws(rows, centered, statistic)
             notes = _too_small(objective, centered, best, resampling)
         return Outcome(
             statistic=statistic,
@@ -78,17 +72,13 @@ def _too_small(
     objective: Objective, centered: Objective, best: Floats, resampling: Resampling
 ) -> tuple[str, ...]:
     """A note if row counts make less noise than labels drawn from the best combination itself."""
-    size = (_AT_A_TIME, objective.n_samples)
-    cumulative = np.empty(objective.members.shape[1:])
-    cumulate(objective.mixed(best), cumulative)
+    rows = centered.drawing_rows(resampling.key)
+    labels = objective.drawing_labels(best, resampling.key)
     by_rows: list[float] = []
     by_labels: list[float] = []
     for first in range(0, _LOOKED_AT, _AT_A_TIME):
-        counts, labels = np.zeros(size), np.empty(size, dtype=np.int32)
-        draw_counts(resampling.key, first, objective.measure.rows_per_unit, counts)
-        draw_labels(cumulative, resampling.key, first, labels)
-        by_rows.extend(centered.with_row_weights(counts).at(best))
-        by_labels.extend(objective.with_labels(labels).at(best))
+        by_rows.extend(rows(first, first + _AT_A_TIME).at(best))
+        by_labels.extend(labels(first, first + _AT_A_TIME).at(best))
     if np.mean(by_labels) - np.mean(by_rows) <= _SHORT * np.std(by_labels):
         return ()
     share = np.mean(by_rows) / np.mean(by_labels)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hullcal.engines.local import Problem
+from hullcal.engines.engine import Problem
 from hullcal.minimizers import Minimizer
 from hullcal.nulls._base import TRUTH, Null, Outcome, Replicates, Resampling
 

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from hullcal.engines.local import Problem, Progress
-from hullcal.engines.objective import Objective
+from hullcal.engines.engine import Problem
+from hullcal.engines.local import Progress
+from hullcal.engines.packed import Packed
 from hullcal.minimizers import Minimizer
 from hullcal.nulls._base import CALIBRATED, Floats, Null, Outcome, Replicates, Resampling
 from hullcal.nulls._pool import pooled
@@ -44,9 +45,10 @@ class Stacked(Null):
 
     name: ClassVar[str] = "stacked"
     hypothesis: ClassVar[str] = CALIBRATED
+    in_memory: ClassVar[bool] = True
 
     def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:
-        objective = problem.objective
+        objective = problem.packed
         replicates = Replicates(minimizer, resampling)
         observed = replicates.minimize(objective)
         statistic, best = float(observed.values[0]), observed.weights[0]
@@ -72,7 +74,7 @@ class Stacked(Null):
 
 
 def plausible(
-    objective: Objective, best: Floats, likeliest: Floats, resampling: Resampling
+    objective: Packed, best: Floats, likeliest: Floats, resampling: Resampling
 ) -> list[Floats]:
     """Predictions of the combinations that may be the calibrated one; the best always may."""
     n_members = objective.n_members
@@ -92,7 +94,7 @@ def plausible(
 def _largest(
     worlds: list[World],
     statistic: float,
-    objective: Objective,
+    objective: Packed,
     replicates: Replicates,
     resampling: Resampling,
 ) -> Floats:

@@ -1,0 +1,68 @@
+"""What an engine is: it takes predictions wherever they are, and answers questions about all rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hullcal.distinct import Distinct
+from hullcal.engines.objective import Objective
+from hullcal.engines.packed import Packed
+from hullcal.measures import Measure
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An objective for the data, and the way back from distinct members to the user's."""
+
+    objective: Objective
+    distinct: Distinct
+
+    @property
+    def packed(self) -> Packed:
+        """The objective of data that are in memory."""
+        assert isinstance(self.objective, Packed)
+        return self.objective
+
+    def notes(self) -> tuple[str, ...]:
+        """What the data say that a user should hear."""
+        impossible = self.objective.impossible()
+        if impossible == 0:
+            return ()
+        return (
+            f"every member gives the label of {impossible} rows probability 0, so the log score of "
+            "every combination is infinite; likelihoods leave these rows out",
+        )
+
+
+class Data(ABC):
+    """Predictions and labels that were checked, wherever they are."""
+
+    n_samples: int
+    n_members: int
+    n_classes: int
+    members: tuple[str, ...] | None
+    #: What was done to the input on the way in.
+    notes: tuple[str, ...]
+
+    @abstractmethod
+    def problem(self, measure: Measure, *, in_memory: bool, n_jobs: int) -> Problem:
+        """g of these data as a function of the weights.
+
+        `in_memory` says that a search or a null needs the predictions themselves; an engine that
+        cannot have them refuses.
+        """
+
+
+class Engine(ABC):
+    """Who evaluates."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def open(
+        self, probs: Any, labels: Any, *, classes: Any, from_logits: bool, from_log: bool
+    ) -> AbstractContextManager[Data]:
+        """Check the data and hold them ready for as long as the context lasts."""

@@ -1,0 +1,226 @@
+"""An objective in memory: predictions packed in float64, rows last, for compiled searches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hullcal._compiled.jit import F1, F2, F3, I2, INT, L1, driver
+from hullcal._compiled.mixing import cumulate, draw_labels, maximum_likelihood, mix
+from hullcal._compiled.resampling import draw_counts
+from hullcal.engines.entries import Entries
+from hullcal.engines.objective import (
+    EM_ITERATIONS,
+    EM_TOLERANCE,
+    READ_AT_ONCE,
+    START_ITERATIONS,
+    Draw,
+    Objective,
+)
+from hullcal.measures import Measure
+
+Floats = NDArray[np.float64]
+
+#: Bytes of working memory that need no thought.
+_ROOM = 2**27
+
+
+@dataclass(frozen=True, slots=True)
+class Packed(Objective):
+    """`members` is (n_members, n_classes, n_samples), labels and row weights (n_cases, n_samples)."""
+
+    measure: Measure
+    members: Floats
+    labels: NDArray[np.int32]
+    row_weights: Floats
+    parameters: Floats
+    offset: Floats
+    #: Where there are many classes: all that the measure has to look at.
+    entries: Entries | None = None
+    #: Where searches begin, if that is settled.
+    settled_starts: Floats | None = None
+
+    @property
+    def n_members(self) -> int:
+        return int(self.members.shape[0])
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.members.shape[1])
+
+    @property
+    def n_samples(self) -> int:
+        return int(self.members.shape[2])
+
+    @property
+    def n_cases(self) -> int:
+        return int(self.labels.shape[0])
+
+    @property
+    def size(self) -> int:
+        """Probabilities that one evaluation reads."""
+        members = self.members if self.entries is None else self.entries.members
+        return int(members[0].size)
+
+    def together(self, n_evaluations: int) -> int:
+        return max(1, READ_AT_ONCE // (self.size * n_evaluations))
+
+    def impossible(self) -> int:
+        rows = np.arange(self.n_samples)
+        return int((self.members[:, self.labels[0], rows].max(axis=0) == 0.0).sum())
+
+    def parts(self, *, starts: bool = True) -> Iterator[Packed]:
+        """Objectives to be searched in the place of this one: all its cases, in order.
+
+        That is this one itself, unless its measure can do with a few entries of the predictions. Then
+        `starts` are settled from all of them.
+        """
+        entries = self.entries
+        if entries is None:
+            yield self
+            return
+        condensed = replace(
+            self,
+            measure=entries.measure,
+            members=entries.members,
+            labels=entries.positions(self.labels),
+            parameters=entries.parameters,
+            entries=None,
+            settled_starts=self.starts() if starts else None,
+        )
+        if (self.row_weights == 1.0).all():
+            yield condensed
+            return
+        for case, members in enumerate(entries.weighted(self.members, self.row_weights)):
+            yield condensed._case(case, members)
+
+    def _case(self, case: int, members: Floats) -> Packed:
+        one = slice(case, case + 1)
+        starts = self.settled_starts
+        return replace(
+            self,
+            members=members,
+            labels=self.labels[one],
+            row_weights=self.row_weights[one],
+            settled_starts=None if starts is None else starts[one],
+        )
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Floats of state and scratch that the measure's loop needs."""
+        return (
+            self.measure.state_size(self.n_classes),
+            self.measure.scratch_size(self.n_classes, self.n_samples),
+        )
+
+    def threads(self, wanted: int) -> int:
+        """As many threads as their mixed predictions leave room for in memory.
+
+        A search holds two such; where they are large, those of all threads together stay within
+        a quarter of the members' own size.
+        """
+        needed = 2 * 8 * self.size
+        if wanted * needed <= _ROOM:
+            return wanted
+        return max(1, min(wanted, int(self.members.nbytes) // (4 * needed)))
+
+    def values(self, weights: Floats, cases: NDArray[np.int64]) -> Floats:
+        """g at each row of `weights`, for the case named beside it."""
+        out = np.empty(len(weights))
+        _values(
+            self.measure.value,
+            self.members,
+            self.labels,
+            self.row_weights,
+            self.parameters,
+            self.offset,
+            *self.sizes,
+            np.ascontiguousarray(weights),
+            cases,
+            out,
+        )
+        return out
+
+    def at(self, weights: Floats) -> Floats:
+        """g at the same weights for all cases."""
+        found = [
+            part.values(np.tile(weights, (part.n_cases, 1)), np.arange(part.n_cases))
+            for part in self.parts(starts=False)
+        ]
+        return np.concatenate(found)
+
+    def mixed(self, weights: Floats) -> Floats:
+        """The combination itself, (n_classes, n_samples)."""
+        out = np.empty(self.members.shape[1:])
+        mix(self.members, weights, out)
+        return out
+
+    def starts(self) -> Floats:
+        """Where a search of each case begins: the mean and a few steps towards maximum likelihood.
+
+        The shape is (n_cases, 2, n_members).
+        """
+        if self.settled_starts is not None:
+            return self.settled_starts
+        out = np.full((self.n_cases, 2, self.n_members), 1.0 / self.n_members)
+        for labels, row_weights, starts in zip(self.labels, self.row_weights, out, strict=True):
+            maximum_likelihood(self.members, labels, row_weights, START_ITERATIONS, -1.0, starts[1])
+        return out
+
+    def maximum_likelihood(self) -> Floats:
+        """EM weights of the first case."""
+        weights = np.empty(self.n_members)
+        maximum_likelihood(
+            self.members, self.labels[0], self.row_weights[0], EM_ITERATIONS, EM_TOLERANCE, weights
+        )
+        return weights
+
+    def recentered(self, weights: Floats) -> Packed:
+        """The objective whose residual vector has the first case's at `weights` subtracted."""
+        mixed = self.mixed(weights)
+        return replace(self, offset=self.measure.offset_at(mixed, self.labels[0], self.parameters))
+
+    def drawing_labels(self, weights: Floats, key: NDArray[np.uint64]) -> Draw:
+        cumulative = np.empty(self.members.shape[1:])
+        cumulate(self.mixed(weights), cumulative)
+
+        def draw(first: int, last: int) -> Packed:
+            labels = np.empty((last - first, self.n_samples), dtype=np.int32)
+            draw_labels(cumulative, key, first, labels)
+            return self.with_labels(labels)
+
+        return draw
+
+    def drawing_rows(self, key: NDArray[np.uint64]) -> Draw:
+        def draw(first: int, last: int) -> Packed:
+            counts = np.zeros((last - first, self.n_samples))
+            draw_counts(key, first, self.measure.rows_per_unit, counts)
+            return self.with_row_weights(counts)
+
+        return draw
+
+    def with_labels(self, labels: NDArray[np.int32]) -> Packed:
+        """The same rows under other labellings."""
+        return replace(self, labels=labels, row_weights=np.ones(labels.shape))
+
+    def with_row_weights(self, row_weights: Floats) -> Packed:
+        """The first case's labels under other weightings of the rows."""
+        labels = np.repeat(self.labels[:1], len(row_weights), axis=0)
+        return replace(self, labels=labels, row_weights=row_weights)
+
+
+@driver(F3, I2, F2, F1, F1, INT, INT, F2, L1, F1)
+def _values(  # type: ignore[no-untyped-def]
+    value, members, labels, row_weights, parameters, offset, state_size, scratch_size,
+    weights, cases, out,
+):  # fmt: skip
+    mixed = np.empty(members.shape[1:])
+    state = np.zeros(state_size)
+    scratch = np.zeros(scratch_size)
+    for r in range(weights.shape[0]):
+        mix(members, weights[r], mixed)
+        case = cases[r]
+        out[r] = value(mixed, labels[case], row_weights[case], parameters, offset, state, scratch)

@@ -1,0 +1,201 @@
+"""An objective that keeps no predictions: every answer is a pass over the rows, wherever they are."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hullcal.engines.jobs import Cases, EmStep, Impossible, Job, Resampled, Residuals
+from hullcal.engines.objective import (
+    EM_ITERATIONS,
+    EM_TOLERANCE,
+    START_ITERATIONS,
+    Draw,
+    Moves,
+    StepwiseObjective,
+)
+from hullcal.measures import Measure
+
+Floats = NDArray[np.float64]
+
+#: Bytes of sums that one pass may return.
+_SUMS = 2**25
+#: Replicates searched in step: each pass over the rows serves them all.
+TOGETHER = 16
+
+
+class Passes(ABC):
+    """Who passes over the rows: this machine's threads, or workers that hold chunks of them."""
+
+    n_samples: int
+    n_classes: int
+    #: Where the distinct members stand among the user's.
+    positions: NDArray[np.int64]
+
+    @abstractmethod
+    def total(self, job: Job) -> Floats:
+        """The job's sums over all rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed(StepwiseObjective):
+    """g by passes; cases are drawn anew in each of them."""
+
+    measure: Measure
+    passes: Passes
+    parameters: Floats
+    offset: Floats
+    cases: Cases = field(default_factory=Cases.data)
+
+    @classmethod
+    def of(cls, measure: Measure, passes: Passes) -> Streamed:
+        """The data's objective, for a measure that adds up over rows."""
+        nothing = np.empty((0, passes.n_classes))
+        offset = measure.no_offset(passes.n_classes)
+        return cls(measure, passes, measure.parameters(nothing), offset)
+
+    @property
+    def n_members(self) -> int:
+        return len(self.passes.positions)
+
+    @property
+    def n_classes(self) -> int:
+        return self.passes.n_classes
+
+    @property
+    def n_samples(self) -> int:
+        return self.passes.n_samples
+
+    @property
+    def n_cases(self) -> int:
+        return len(self.cases)
+
+    def together(self, n_evaluations: int) -> int:
+        return TOGETHER
+
+    def threads(self, wanted: int) -> int:
+        return 1
+
+    def impossible(self) -> int:
+        return int(self.passes.total(Impossible(**self._common))[0, 0])
+
+    @property
+    def _common(self) -> dict[str, Any]:
+        return {
+            "n_samples": self.n_samples,
+            "n_classes": self.n_classes,
+            "positions": self.passes.positions,
+            "rows_per_unit": self.measure.rows_per_unit,
+        }
+
+    def answer(self, moves: Sequence[Moves]) -> Floats:
+        size = 8 * self.measure.state_size(self.n_classes)
+        found: list[Floats] = []
+        some: list[Moves] = []
+        room = _SUMS
+        for one in moves:
+            if some and room < size * len(one.amounts):
+                found.append(self._pass(some))
+                some, room = [], _SUMS
+            some.append(one)
+            room -= size * len(one.amounts)
+        return np.concatenate([*found, self._pass(some)])
+
+    def _pass(self, moves: Sequence[Moves]) -> Floats:
+        return self._finished(self._states(moves))
+
+    def _states(self, moves: Sequence[Moves]) -> Floats:
+        cases = np.array([one.case for one in moves])
+        # Only the cases that are asked for have to be drawn.
+        wanted, case_of = np.unique(cases, return_inverse=True)
+        job = Residuals(
+            measure=self.measure,
+            parameters=self.parameters,
+            cases=self.cases.only(wanted),
+            bases=np.array([one.base for one in moves]),
+            case_of=case_of.astype(np.int64),
+            ends=np.cumsum([len(one.amounts) for one in moves]),
+            pairs=np.concatenate([one.pairs for one in moves]),
+            amounts=np.concatenate([one.amounts for one in moves]),
+            **self._common,
+        )
+        return self.passes.total(job)
+
+    def _finished(self, states: Floats) -> Floats:
+        finish = self.measure.finish
+        assert finish is not None
+        return np.array(
+            [finish(state, self.offset, self.parameters, self.n_samples) for state in states]
+        )
+
+    def resampled(
+        self,
+        key: NDArray[np.uint64],
+        replicates: NDArray[np.int64],
+        weights: Floats,
+        *,
+        permuted: bool = False,
+    ) -> Floats:
+        """Lines 2 to 5 of Algorithm 1: g of replicates, each at weights of its own."""
+        job = Resampled(
+            measure=self.measure,
+            parameters=self.parameters,
+            key=key,
+            replicates=replicates,
+            weights=weights,
+            permuted=permuted,
+            **self._common,
+        )
+        return self._finished(self.passes.total(job))
+
+    def starts(self) -> Floats:
+        out = np.full((self.n_cases, 2, self.n_members), 1.0 / self.n_members)
+        weights = out[:, 1].copy()
+        for _ in range(START_ITERATIONS):
+            weights, _, _ = self._em(weights)
+        out[:, 1] = weights
+        return out
+
+    def maximum_likelihood(self) -> Floats:
+        weights = np.full((1, self.n_members), 1.0 / self.n_members)
+        previous = -np.inf
+        for _ in range(EM_ITERATIONS):
+            better, score, total = self._em(weights)
+            if total[0] == 0.0 or score[0] - previous < EM_TOLERANCE * total[0]:
+                break
+            weights, previous = better, score[0]
+        found: Floats = weights[0]
+        return found
+
+    def _em(self, weights: Floats) -> tuple[Floats, Floats, Floats]:
+        """Weights after a step of EM from these, and the log-likelihood at these."""
+        sums = self.passes.total(EmStep(cases=self.cases, at=weights, **self._common))
+        better = weights * sums[:, : self.n_members]
+        norms = better.sum(axis=1, keepdims=True)
+        better = np.where(norms > 0.0, better / np.where(norms > 0.0, norms, 1.0), weights)
+        return better, sums[:, -2], sums[:, -1]
+
+    def recentered(self, weights: Floats) -> Streamed:
+        nothing = self.measure.no_offset(self.n_classes)
+        data = replace(self, cases=Cases.data(), offset=nothing)
+        states = data._states([Moves.none(0, weights)])
+        data._finished(states)
+        return replace(self, offset=states[0].copy())
+
+    def drawing_labels(self, weights: Floats, key: NDArray[np.uint64]) -> Draw:
+        def draw(first: int, last: int) -> Streamed:
+            cases = Cases(key=key, replicates=np.arange(first, last), weights=weights)
+            return replace(self, cases=cases)
+
+        return draw
+
+    def drawing_rows(self, key: NDArray[np.uint64]) -> Draw:
+        def draw(first: int, last: int) -> Streamed:
+            return replace(self, cases=Cases(key=key, replicates=np.arange(first, last)))
+
+        return draw
