@@ -101,22 +101,34 @@ def _type_of_pointer(pointer: _Pointer, context: object) -> Any:
     return pointer.type
 
 
+#: Labels that may not be written to; predictions (n_rows, n_members, n_classes) as they came, neither.
+GIVEN_LABELS = types.Array(types.int32, 1, "C", readonly=True)
+_GIVEN_PROBS = {
+    "f": types.Array(types.float32, 3, "C", readonly=True),
+    "d": types.Array(FLOAT, 3, "C", readonly=True),
+}
+#: Stands for predictions of either type.
+GIVEN_PROBS = object()
+
+
 class _Driver:
     """A loop whose first argument is a measure's loop; see the module's first lines."""
 
     def __init__(self, function: Callable[..., Any], loop: Any, arguments: Any) -> None:
         self._function = function
         self._loop = loop
-        self._signature = NONE(types.FunctionType(loop), *arguments)
+        self._arguments = arguments
+        self._compiled: dict[str, Callable[..., Any]] = {}
         # Found by identity: to hash a numba signature takes longer than a small search.
         self._pointers: dict[int, tuple[Any, _Pointer]] = {}
         functools.update_wrapper(self, function)
 
-    @functools.cached_property
-    def _compiled(self) -> Callable[..., Any]:
+    def _compile(self, code: str) -> Callable[..., Any]:
+        types_of: list[Any] = [_GIVEN_PROBS[code] if one is GIVEN_PROBS else one for one in self._arguments]
+        signature = NONE(types.FunctionType(self._loop), *types_of)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NumbaExperimentalFeatureWarning)
-            dispatcher: Callable[..., Any] = _jit(self._function, self._signature)
+            dispatcher: Callable[..., Any] = _jit(self._function, signature)
         return dispatcher
 
     def __call__(self, loop: Callable[..., Any], *arguments: Any) -> Any:
@@ -126,7 +138,11 @@ class _Driver:
         if known is None:
             # Kept with its loop, whose identity must not pass to another.
             known = self._pointers[id(loop)] = (loop, _Pointer(loop, self._loop))
-        return self._compiled(known[1], *arguments)
+        code = arguments[0].dtype.char if self._arguments[0] is GIVEN_PROBS else "d"
+        compiled = self._compiled.get(code)
+        if compiled is None:
+            compiled = self._compiled[code] = self._compile(code)
+        return compiled(known[1], *arguments)
 
 
 def driver(*arguments: Any) -> Callable[[Callable[..., Any]], _Driver]:
@@ -134,9 +150,11 @@ def driver(*arguments: Any) -> Callable[[Callable[..., Any]], _Driver]:
     return functools.partial(_Driver, loop=VALUE_SIGNATURE, arguments=arguments)
 
 
-def block_driver(*arguments: Any) -> Callable[[Callable[..., Any]], _Driver]:
-    """Declare a driver that is given a measure's `accumulate` instead."""
-    return functools.partial(_Driver, loop=ACCUMULATE_SIGNATURE, arguments=arguments)
+def row_driver(*arguments: Any) -> Callable[[Callable[..., Any]], _Driver]:
+    """Declare a driver over GIVEN_PROBS, its first argument, that is given a measure's `accumulate`."""
+    return functools.partial(
+        _Driver, loop=ACCUMULATE_SIGNATURE, arguments=(GIVEN_PROBS, *arguments)
+    )
 
 
 class _Compilations(Listener):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._compiled.resampling import LEAF, leaf_draws
-from hullcal.engines import _block_loops as loops
+from hullcal.engines import _row_loops as loops
 from hullcal.measures import Measure
 
 Floats = NDArray[np.float64]
@@ -38,22 +38,17 @@ class Rows:
     labels: NDArray[np.int32]
     first: int
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Block:
-    """Some rows of one leaf: distinct members packed, rows last."""
-
-    members: Floats
-    labels: NDArray[np.int32]
-    #: The block's first row in the data.
-    first: int
-    #: How often each row was drawn by each replicate, for a job that draws rows.
-    counts: NDArray[np.int32] | None
+    def readable(self) -> Rows:
+        """The same, copied only if the compiled loops could not read them as they are."""
+        probs = self.probs
+        if probs.dtype not in (np.float32, np.float64) or not probs.flags.c_contiguous:
+            probs = np.ascontiguousarray(probs, dtype=np.float64)
+        return Rows(probs, np.ascontiguousarray(self.labels), self.first)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job(ABC):
-    """A sum over all rows, (n_sums, size) of it, that can be had block by block."""
+    """A sum over all rows, of the given shape, that can be had a few rows at a time."""
 
     n_samples: int
     n_classes: int
@@ -67,114 +62,100 @@ class Job(ABC):
     def shape(self) -> tuple[int, int]:
         """Of the sums."""
 
-    @abstractmethod
-    def add(self, block: Block, sums: Floats) -> None:
-        """The block's share."""
-
-    @property
-    def drawing(self) -> tuple[NDArray[np.uint64], Integers] | None:
-        """Stream and replicates of a job that draws rows with replacement."""
-        return None
-
     def over(self, rows: Rows) -> Floats:
-        """Sums over the rows of one range, or of a part of it."""
+        """Sums over the rows of one range."""
         sums = np.zeros(self.shape)
-        for first, last, counts in self._leaves(rows):
-            for block in self._blocks(rows, first, last, counts):
-                self.add(block, sums)
+        self._add(rows.readable(), sums)
         return sums
 
-    def _leaves(self, rows: Rows) -> Iterator[tuple[int, int, NDArray[np.int32] | None]]:
-        """Rows of the leaves in turn, with their counts if rows are drawn."""
-        per_unit = self.rows_per_unit
-        n_units = self.n_samples // per_unit
-        leaf_rows = LEAF * per_unit
-        end = rows.first + len(rows.labels)
-        leaves = range(rows.first // leaf_rows, -(-end // leaf_rows))
-        if self.drawing is None:
-            for leaf in leaves:
-                yield leaf * leaf_rows, (leaf + 1) * leaf_rows, None
-            return
-        key, replicates = self.drawing
-        # An odd last row belongs to no pair, and may be all that a last leaf would have.
-        drawn_from = range(leaves.start, min(leaves.stop, -(-n_units // LEAF)))
-        draws = leaf_draws(key, replicates, n_units, (drawn_from.start, drawn_from.stop))
-        for leaf in leaves:
-            counts = np.zeros((len(replicates), LEAF), dtype=np.int32)
-            if leaf in drawn_from:
-                own = np.ascontiguousarray(draws[:, leaf - leaves.start])
-                loops.count_leaf(key, replicates, own, leaf, n_units, counts)
-            yield leaf * leaf_rows, (leaf + 1) * leaf_rows, np.repeat(counts, per_unit, axis=1)
+    @abstractmethod
+    def _add(self, rows: Rows, sums: Floats) -> None:
+        """Add the share of these rows."""
 
-    def _blocks(
-        self, rows: Rows, begin: int, end: int, counts: NDArray[np.int32] | None
-    ) -> Iterator[Block]:
-        """The rows of a leaf, a few at a time, and always an even number but at the end of the data."""
-        n_members = len(self.positions)
+    @property
+    def _block_rows(self) -> int:
+        """Rows whose packed members stay in the cache; an even number, since pairs stay together."""
         size = 2
-        while size < LEAF and 2 * size * n_members * self.n_classes <= _IN_CACHE:
+        while size < LEAF and 2 * size * len(self.positions) * self.n_classes <= _IN_CACHE:
             size *= 2
-        stop = min(end, rows.first + len(rows.labels))
-        for first in range(max(begin, rows.first), stop, size):
-            last = min(first + size, stop)
-            here = slice(first - rows.first, last - rows.first)
-            members = np.empty((n_members, self.n_classes, last - first))
-            loops.pack(rows.probs[here], self.positions, members)
-            own = None if counts is None else counts[:, first - begin : last - begin].copy()
-            yield Block(members, rows.labels[here], first, own)
+        return size
+
+    @property
+    def _n_units(self) -> int:
+        return self.n_samples // self.rows_per_unit
+
+    def _draws(self, key: NDArray[np.uint64], replicates: Integers, rows: Rows) -> Integers:
+        """How many draws fall into each leaf of these rows, (n_leaves, n_replicates)."""
+        leaf_rows = LEAF * self.rows_per_unit
+        first = rows.first // leaf_rows
+        last = -(-(rows.first + len(rows.labels)) // leaf_rows)
+        # An odd last row belongs to no pair, and may be all that a last leaf would have.
+        drawn_from = min(last, -(-self._n_units // LEAF))
+        draws = np.zeros((last - first, len(replicates)), dtype=np.int64)
+        draws[: drawn_from - first] = leaf_draws(
+            key, replicates, self._n_units, (first, drawn_from)
+        ).T
+        return draws
+
+
+_NO_KEY, _NO_WEIGHTS = np.zeros(2, dtype=np.uint64), np.zeros(0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cases:
     """Labellings and weightings of the rows that are never written down, only how to make them."""
 
-    #: Stream and replicates; without a stream the one case is the data.
-    key: NDArray[np.uint64] | None = None
+    kind: int
     replicates: Integers
-    #: The combination that labels are drawn from; without it rows are drawn, with their labels.
-    weights: Floats | None = None
+    key: NDArray[np.uint64] = field(default_factory=_NO_KEY.copy)
+    #: The combination that labels are drawn from.
+    weights: Floats = field(default_factory=_NO_WEIGHTS.copy)
 
     @classmethod
     def data(cls) -> Cases:
         """The one case of the data themselves."""
-        return cls(replicates=np.zeros(1, dtype=np.int64))
+        return cls(kind=loops.DATA, replicates=np.zeros(1, dtype=np.int64))
+
+    @classmethod
+    def labels(cls, weights: Floats, key: NDArray[np.uint64], first: int, last: int) -> Cases:
+        """Labels of replicates first to last - 1, drawn from the combination."""
+        replicates = np.arange(first, last)
+        return cls(kind=loops.DRAWN_LABELS, replicates=replicates, key=key, weights=weights)
+
+    @classmethod
+    def rows(cls, key: NDArray[np.uint64], first: int, last: int) -> Cases:
+        """Rows of replicates first to last - 1, drawn with their labels."""
+        return cls(kind=loops.DRAWN_ROWS, replicates=np.arange(first, last), key=key)
 
     def __len__(self) -> int:
         return len(self.replicates)
 
     def only(self, which: Integers) -> Cases:
         """Some of them."""
-        return Cases(key=self.key, replicates=self.replicates[which], weights=self.weights)
+        return replace(self, replicates=self.replicates[which])
 
 
 @dataclass(frozen=True, kw_only=True)
 class _OverCases(Job):
-    """A job that looks at every block once for each case."""
+    """A job that looks at rows once for each case."""
 
     cases: Cases
 
-    @property
-    def drawing(self) -> tuple[NDArray[np.uint64], Integers] | None:
-        cases = self.cases
-        draws_rows = cases.key is not None and cases.weights is None
-        return (cases.key, cases.replicates) if draws_rows else None  # type: ignore[return-value]
-
-    def _labels(self, block: Block) -> NDArray[np.int32]:
-        """Labels of each case, (n_cases, n_rows)."""
-        cases = self.cases
-        if cases.key is None or cases.weights is None:
-            return np.repeat(block.labels[np.newaxis], len(cases), axis=0)
-        cumulative = np.empty(block.members.shape[1:])
-        loops.cumulative_at(block.members, cases.weights, cumulative)
-        labels = np.empty((len(cases), len(block.labels)), dtype=np.int32)
-        loops.draw_block_labels(cumulative, cases.key, cases.replicates, block.first, labels)
-        return labels
-
-    def _row_weights(self, block: Block) -> Floats:
-        """Weights of the rows of each case, (n_cases, n_rows)."""
-        if block.counts is None:
-            return np.ones((len(self.cases), len(block.labels)))
-        return block.counts.astype(np.float64)
+    def _case_arguments(self, rows: Rows) -> tuple[Any, ...]:
+        """What the loops must know to make the cases of these rows."""
+        cases, kind = self.cases, self.cases.kind
+        draws = np.zeros((0, 0), dtype=np.int64)
+        if kind == loops.DRAWN_ROWS:
+            draws = self._draws(cases.key, cases.replicates, rows)
+        return (
+            kind,
+            cases.key,
+            cases.replicates,
+            cases.weights,
+            draws,
+            self._n_units,
+            self.rows_per_unit,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,15 +175,18 @@ class Residuals(_OverCases):
     def shape(self) -> tuple[int, int]:
         return len(self.amounts), self.measure.state_size(self.n_classes)
 
-    def add(self, block: Block, sums: Floats) -> None:
+    def _add(self, rows: Rows, sums: Floats) -> None:
         assert self.measure.accumulate is not None
         loops.residuals(
             self.measure.accumulate,
-            block.members,
-            self._labels(block),
-            self._row_weights(block),
+            rows.probs,
+            self.positions,
+            rows.labels,
+            rows.first,
+            self._block_rows,
+            *self._case_arguments(rows),
             self.parameters,
-            self.measure.scratch_size(self.n_classes, len(block.labels)),
+            self.measure.scratch_size(self.n_classes, self._block_rows),
             self.bases,
             self.case_of,
             self.ends,
@@ -228,25 +212,25 @@ class Resampled(Job):
     def shape(self) -> tuple[int, int]:
         return len(self.replicates), self.measure.state_size(self.n_classes)
 
-    @property
-    def drawing(self) -> tuple[NDArray[np.uint64], Integers] | None:
-        return None if self.permuted else (self.key, self.replicates)
-
-    def add(self, block: Block, sums: Floats) -> None:
-        counts = block.counts
-        if counts is None:
-            counts = np.ones((len(self.replicates), len(block.labels)), dtype=np.int32)
-        most = int(counts.sum(axis=1).max())
+    def _add(self, rows: Rows, sums: Floats) -> None:
         assert self.measure.accumulate is not None
+        draws = np.zeros((0, 0), dtype=np.int64)
+        if not self.permuted:
+            draws = self._draws(self.key, self.replicates, rows)
+        most = max(self._block_rows, int(draws.max(initial=0)))
         loops.resampled(
             self.measure.accumulate,
-            block.members,
-            counts,
-            self.parameters,
-            self.weights,
+            rows.probs,
+            self.positions,
+            rows.first,
+            self._block_rows,
             self.key,
             self.replicates,
-            block.first,
+            draws,
+            self._n_units,
+            int(self.permuted),
+            self.weights,
+            self.parameters,
             self.measure.scratch_size(self.n_classes, most),
             sums,
         )
@@ -262,9 +246,17 @@ class EmStep(_OverCases):
     def shape(self) -> tuple[int, int]:
         return len(self.cases), len(self.positions) + 2
 
-    def add(self, block: Block, sums: Floats) -> None:
-        labels, row_weights = self._labels(block), self._row_weights(block)
-        loops.em_step(block.members, labels, row_weights, self.at, sums)
+    def _add(self, rows: Rows, sums: Floats) -> None:
+        loops.em(
+            self.at,
+            sums,
+            rows.probs,
+            self.positions,
+            rows.labels,
+            rows.first,
+            self._block_rows,
+            *self._case_arguments(rows),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -275,5 +267,5 @@ class Impossible(Job):
     def shape(self) -> tuple[int, int]:
         return 1, 1
 
-    def add(self, block: Block, sums: Floats) -> None:
-        loops.count_impossible(block.members, block.labels, sums[0])
+    def _add(self, rows: Rows, sums: Floats) -> None:
+        sums[0, 0] += loops.impossible(rows.probs, self.positions, rows.labels)

@@ -189,13 +189,12 @@ class Streamed(StepwiseObjective):
 
     def drawing_labels(self, weights: Floats, key: NDArray[np.uint64]) -> Draw:
         def draw(first: int, last: int) -> Streamed:
-            cases = Cases(key=key, replicates=np.arange(first, last), weights=weights)
-            return replace(self, cases=cases)
+            return replace(self, cases=Cases.labels(weights, key, first, last))
 
         return draw
 
     def drawing_rows(self, key: NDArray[np.uint64]) -> Draw:
         def draw(first: int, last: int) -> Streamed:
-            return replace(self, cases=Cases(key=key, replicates=np.arange(first, last)))
+            return replace(self, cases=Cases.rows(key, first, last))
 
         return draw

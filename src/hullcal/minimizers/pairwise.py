@@ -104,7 +104,7 @@ def _told(values, walk, place, weights, best, starts, key, max_evaluations):  # 
 
 
 #: Moves looked ahead after one was taken, and at most.
-_AHEAD, _FAR_AHEAD = 4, 32
+_AHEAD, _FAR_AHEAD = 8, 64
 
 
 def _in_step(
