@@ -16,6 +16,7 @@ ORDER = [
     "_validation",
     "_compiled",
     "_discovery",
+    "files",
     "simplex",
     "binning",
     "kernels",

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from hullcal import InvalidInputError
-from hullcal.simulation.journal import Journal
+from hullcal.files.journal import Journal
 
 SAME = {"seed": 0, "measure": ["ece_conf"]}
 FIRST, SECOND, THIRD = ("ab", 0, 2), ("ab", 2, 4), ("cd", 0, 2)
@@ -113,7 +113,7 @@ def test_a_folder_belongs_to_one_process_and_the_other_is_named(tmp_path):
 
 def test_the_lock_of_a_killed_process_is_free(tmp_path):
     code = (
-        "import sys, time; from pathlib import Path; from hullcal.simulation.lock import locked\n"
+        "import sys, time; from pathlib import Path; from hullcal.files.lock import locked\n"
         "with locked(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
     )
     command = [sys.executable, "-c", code, str(tmp_path)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from hullcal._validation import (
 from hullcal.engines import Engine
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
-from hullcal.nulls import ONE_CALIBRATED, Null, Resampling
+from hullcal.nulls import ONE_CALIBRATED, Null, Resampling, kept_in, kept_seed
 from hullcal.progress import reporting
 from hullcal.results import CalibrationTestResult, MinimizeResult
 from hullcal.sets import ClassifierSet
@@ -42,6 +43,7 @@ def calibration_test(
     from_log: bool = False,
     engine: str | Engine | None = None,
     stop_after: int | None = None,
+    journal: str | Path | None = None,
     rng: int | np.random.Generator | None = None,
     n_jobs: int = 1,
     progress: bool | Callable[[int, int], None] = False,
@@ -79,8 +81,11 @@ def calibration_test(
         Stop resampling once so many null values have reached the statistic (Besag and Clifford 1991):
         a clearly calibrated set is done after a few resamples, and the p-value is as valid as that
         of all of them. 10 is usual. For the nulls "paper", "recentered" and "refit".
+    journal : path, optional
+        A folder in which finished resamples are kept: the same call goes on where the last one was
+        stopped, with the same result.
     rng : int, numpy.random.Generator or None
-        Seed; the one used is kept in the result.
+        Seed; the one used is kept in the result. None takes that of the journal, if there is one.
     n_jobs : int
         Threads; -1 for all cores. Their number never changes a result.
     progress : bool or callable
@@ -104,16 +109,32 @@ def calibration_test(
     search = minimizers.resolve(minimizer).budgeted(in_test=True, easy=easy)
     alpha, n_resamples = check_level(alpha, n_resamples)
     stop_after = check_stop(stop_after, reference)
-    seed, n_jobs = check_seed(rng), check_jobs(n_jobs)
+    n_jobs = check_jobs(n_jobs)
+    seed = check_seed(rng if rng is not None or journal is None else kept_seed(journal))
     options: dict[str, Any] = {"classes": classes, "from_logits": from_logits, "from_log": from_log}
     with engines.resolve(engine, probs).open(probs, labels, **options) as data:
         g.check(data.n_samples)
         search.check(g, data.n_members)
         reference.check(g, search)
-        in_memory = reference.in_memory or search.in_memory
+        in_memory = reference.needs_predictions(g) or search.needs_predictions
         problem = data.problem(g, in_memory=in_memory, n_jobs=n_jobs)
-        with reporting(progress) as report:
-            resampling = Resampling(n_resamples, key_of(seed), n_jobs, report, stop_after)
+        settings = {
+            "measure": g.settings(),
+            "minimizer": search.settings(),
+            "null": reference.settings(),
+            **({} if stop_after is None else {"stop_after": stop_after}),
+        }
+        sizes = (data.n_samples, data.n_members, data.n_classes)
+        names = (g.name, search.name, reference.name)
+        kept = {
+            "names": names,
+            "settings": settings,
+            "seed": seed,
+            "D": n_resamples,
+            "sizes": sizes,
+        }
+        with reporting(progress) as report, kept_in(journal, kept) as finished:
+            resampling = Resampling(n_resamples, key_of(seed), n_jobs, report, stop_after, finished)
             # Lines 1 to 5 and line 7; lines 6 and 8 follow from what they leave behind.
             outcome = reference.run(problem, search, resampling)
         notes = (*data.notes, *problem.notes(), *outcome.notes)
@@ -126,12 +147,7 @@ def calibration_test(
         measure=g.name,
         null=reference.name,
         minimizer=search.name,
-        settings={
-            "measure": g.settings(),
-            "minimizer": search.settings(),
-            "null": reference.settings(),
-            **({} if stop_after is None else {"stop_after": stop_after}),
-        },
+        settings=settings,
         n_evaluations=outcome.n_evaluations,
         converged=outcome.converged,
         seed=seed,
@@ -174,7 +190,7 @@ def minimize(
     with engines.resolve(None, probs).open(probs, labels, **options) as data:
         g.check(data.n_samples)
         search.check(g, data.n_members)
-        problem = data.problem(g, in_memory=search.in_memory, n_jobs=1)
+        problem = data.problem(g, in_memory=search.needs_predictions, n_jobs=1)
         minima = search.minimize(problem.objective, key_of(seed))
         notes = data.notes + problem.notes()
     return MinimizeResult(

@@ -124,8 +124,10 @@ class _Driver:
         functools.update_wrapper(self, function)
 
     def _compile(self, code: str) -> Callable[..., Any]:
-        types_of: list[Any] = [_GIVEN_PROBS[code] if one is GIVEN_PROBS else one for one in self._arguments]
-        signature = NONE(types.FunctionType(self._loop), *types_of)
+        given: list[Any] = [
+            _GIVEN_PROBS[code] if one is GIVEN_PROBS else one for one in self._arguments
+        ]
+        signature = NONE(types.FunctionType(self._loop), *given)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NumbaExperimentalFeatureWarning)
             dispatcher: Callable[..., Any] = _jit(self._function, signature)

@@ -155,13 +155,13 @@ def run_replicates(
     wave: int | None = None,
     enough: Callable[[Floats], int | None] | None = None,
 ) -> Floats:
-    """Collect block(first, last) over all replicates; the split never changes a value.
+    """Collect block(first, last), (last - first, 2), over all replicates; no split changes a value.
 
     A block has at most `together` of them. After every `wave` of replicates `enough` is asked how
     many of them will do; None asks for more.
     """
     size = min(-(-n_resamples // (4 * n_jobs)) if n_jobs > 1 else n_resamples, together)
-    out = np.empty(n_resamples)
+    out = np.empty((n_resamples, 2))
     wave = wave or max(1, n_resamples)
     for begin in range(0, n_resamples, wave):
         end = min(begin + wave, n_resamples)
@@ -176,7 +176,7 @@ def run_replicates(
         # A wave is shared out among the threads, too.
         most = max(1, min(size, -(-(end - begin) // n_jobs)))
         run_blocks(fill, end - begin, most, n_jobs=n_jobs, progress=report)
-        kept = enough(out[:end]) if enough is not None else None
+        kept = enough(out[:end, 0]) if enough is not None else None
         if kept is not None:
             report(n_resamples - begin, 0)
             return out[:kept]

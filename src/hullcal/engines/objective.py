@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,6 +126,9 @@ class StepwiseObjective(Objective):
     """An objective to be asked for many points at a time: every answer takes a pass over the data."""
 
     __slots__ = ()
+    #: How many moves a search should ask for after it took one, and how many at most: a pass over
+    #: the data costs as much as some fifteen moves.
+    ahead: ClassVar[tuple[int, int]] = (8, 64)
 
     @abstractmethod
     def answer(self, moves: Sequence[Moves]) -> Floats:

@@ -18,7 +18,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError
-from hullcal.io.writing import check_output
+from hullcal.files.writing import check_output
 
 __all__ = ["Destination", "GrowingArray", "check_out"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from hullcal.io.source import Source
+from hullcal.files.source import Source
 
 __all__ = ["Dataset", "Parts", "check_labels_shape", "check_not_swapped", "check_probs_shape"]
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hullcal.files.source import Source
 from hullcal.io.dataset import Parts
 from hullcal.io.long_form import Long, read_long
-from hullcal.io.source import Source
 from hullcal.io.tables import Name, Table
 from hullcal.io.wide_form import read_wide, wide_columns
 

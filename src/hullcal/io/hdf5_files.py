@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from hullcal.files.source import Source
 from hullcal.io.arrays import Contents, Stored, python_objects
-from hullcal.io.source import Source
 
 __all__ = ["open_hdf5"]
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hullcal.files.source import Source
 from hullcal.io.dataset import Parts
-from hullcal.io.source import Source
 from hullcal.io.tables import Codes, Name, Table, as_integers, label_values
 
 __all__ = ["Long", "read_long"]

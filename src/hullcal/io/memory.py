@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from hullcal.io.source import Source
+from hullcal.files.source import Source
 
 __all__ = ["available", "check_fits"]
 

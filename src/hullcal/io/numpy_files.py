@@ -11,8 +11,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from hullcal.files.source import Source
 from hullcal.io.arrays import Contents, Stored, python_objects
-from hullcal.io.source import Source
 
 __all__ = ["open_npy", "open_npz"]
 

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from hullcal.files.writing import write_atomic
 from hullcal.io.result_fields import entry_of
 from hullcal.io.results_json import as_list
-from hullcal.io.writing import write_atomic
 from hullcal.results import Result, adjust
 
 __all__ = ["to_csv", "write_csv"]

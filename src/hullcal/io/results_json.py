@@ -9,11 +9,11 @@ from typing import Any, NoReturn
 import hullcal
 from hullcal._validation import InvalidInputError
 from hullcal._validation.errors import refusal
+from hullcal.files.source import Source
+from hullcal.files.writing import write_atomic
 from hullcal.io.memory import check_fits
 from hullcal.io.result_fields import entry_of, kind_of, result_of
-from hullcal.io.source import Source
 from hullcal.io.text import open_text
-from hullcal.io.writing import write_atomic
 from hullcal.results import Result
 
 __all__ = ["as_list", "from_json", "read_json", "to_json", "write_json"]

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hullcal.files.source import Source
 from hullcal.io.arrays import Contents, Stored
-from hullcal.io.source import Source
 
 __all__ = ["open_safetensors"]
 

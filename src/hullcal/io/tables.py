@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal.io.source import Source
+from hullcal.files.source import Source
 
 __all__ = ["Batch", "Codes", "Name", "Table", "TableOpener", "as_integers", "label_values"]
 

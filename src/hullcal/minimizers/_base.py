@@ -71,7 +71,7 @@ class Minimizer:
     #: Whether the objective may be one over a few entries of the predictions.
     over_entries: ClassVar[bool] = True
     #: Whether predictions have to be in memory.
-    in_memory: ClassVar[bool] = False
+    needs_predictions: ClassVar[bool] = False
     max_evaluations: int | None = None
 
     def __post_init__(self) -> None:

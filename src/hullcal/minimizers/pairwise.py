@@ -103,10 +103,6 @@ def _told(values, walk, place, weights, best, starts, key, max_evaluations):  # 
     return taken
 
 
-#: Moves looked ahead after one was taken, and at most.
-_AHEAD, _FAR_AHEAD = 8, 64
-
-
 def _in_step(
     objective: StepwiseObjective, key: NDArray[np.uint64], max_evaluations: int, minima: Minima
 ) -> None:
@@ -118,7 +114,8 @@ def _in_step(
     walks, places = np.zeros((n_cases, 9), dtype=np.int64), np.zeros((n_cases, 5))
     weights, starts = np.empty((n_cases, n_members)), objective.starts()
     _first(walks, places, weights, minima.weights, starts)
-    ahead = np.full(n_cases, _AHEAD)
+    near, far = objective.ahead
+    ahead = np.full(n_cases, near)
 
     def machine(case: int) -> tuple[Any, ...]:
         own = walks[case], places[case], weights[case], minima.weights[case], starts[case]
@@ -139,7 +136,7 @@ def _in_step(
         for one in moves:
             own, values = values[: len(one.amounts)], values[len(one.amounts) :]
             taken = _told(own, *machine(one.case))
-            ahead[one.case] = _AHEAD if taken else min(2 * ahead[one.case], _FAR_AHEAD)
+            ahead[one.case] = near if taken else min(2 * ahead[one.case], far)
     minima.values[:] = places[:, BEST]
     minima.n_evaluations[:] = walks[:, EVALUATIONS]
     minima.converged[:] = walks[:, CONVERGED] != 0

@@ -8,6 +8,7 @@ from typing import Any
 
 from hullcal._discovery import discover, named
 from hullcal.nulls._base import CALIBRATED, ONE_CALIBRATED, TRUTH, Null, Outcome, Resampling
+from hullcal.nulls._journal import kept_in, kept_seed
 
 __all__ = [
     "CALIBRATED",
@@ -17,6 +18,8 @@ __all__ = [
     "Outcome",
     "Resampling",
     "available",
+    "kept_in",
+    "kept_seed",
     "resolve",
 ]
 

@@ -15,6 +15,7 @@ from hullcal.engines.local import Progress, run_replicates
 from hullcal.engines.objective import Draw, Objective
 from hullcal.measures import Measure
 from hullcal.minimizers import Minima, Minimizer
+from hullcal.nulls._journal import ResamplingJournal
 from hullcal.pvalues import exceeds
 
 Floats = NDArray[np.float64]
@@ -38,6 +39,8 @@ class Resampling:
     progress: Progress | None = None
     #: Exceedances that are enough, if not all resamples have to be run.
     stop_after: int | None = None
+    #: Where finished blocks are kept, if they are.
+    journal: ResamplingJournal | None = None
 
     def enough(self, statistic: float) -> Callable[[Floats], int | None]:
         """How many null values to keep once enough of them have reached the statistic.
@@ -80,8 +83,6 @@ class Null:
     searches_measure: ClassVar[bool] = True
     #: Whether resampling can stop early: null values are independent and come one after the other.
     can_stop: ClassVar[bool] = False
-    #: Whether predictions have to be in memory, since sums over rows are not enough.
-    in_memory: ClassVar[bool] = False
 
     @classmethod
     def defaults(cls) -> tuple[Null, ...]:
@@ -96,6 +97,10 @@ class Null:
                 'use null="stacked", "refit", "maximized" or "paper".'
             )
 
+    def needs_predictions(self, measure: Measure) -> bool:
+        """Whether predictions have to be in memory, since sums over rows are not enough."""
+        return False
+
     def settings(self) -> dict[str, Any]:
         """The fields of this null."""
         return asdict(self)
@@ -105,25 +110,38 @@ class Null:
         raise NotImplementedError
 
 
+#: Null values of some replicates, and the evaluations of g that each took: (n_replicates, 2).
+Found = Floats
+Block = Callable[[int, int], Found]
+
+
+def found(values: Floats, n_evaluations: Any = 1) -> Found:
+    """What a block gives back."""
+    out = np.empty((len(values), 2))
+    out[:, 0], out[:, 1] = values, n_evaluations
+    return out
+
+
 class Replicates:
     """Minima of replicates of the data, each searched as the data were."""
 
     def __init__(self, minimizer: Minimizer, resampling: Resampling) -> None:
         self._minimizer = minimizer
         self._resampling = resampling
-        # Blocks run on several threads, and appending is atomic where adding is not.
-        self._evaluations: list[int] = []
+        self.n_evaluations = 0
 
-    @property
-    def n_evaluations(self) -> int:
-        """Evaluations of g so far."""
-        return sum(self._evaluations)
-
-    def minimize(self, objective: Objective) -> Minima:
-        """Line 7 for one objective, its evaluations counted."""
+    def observed(self, objective: Objective) -> Minima:
+        """Line 7 for the data, its evaluations counted."""
         minima = self._minimizer.minimize(objective, self._resampling.key)
-        self._evaluations.append(int(minima.n_evaluations.sum()))
+        self.n_evaluations += int(minima.n_evaluations.sum())
+        if self._resampling.journal is not None:
+            self._resampling.journal.check_data(float(minima.values[0]))
         return minima
+
+    def minimize(self, objective: Objective) -> Found:
+        """Line 7 for replicates."""
+        minima = self._minimizer.minimize(objective, self._resampling.key)
+        return found(minima.values, minima.n_evaluations)
 
     def of_labels(
         self, objective: Objective, weights: Floats, statistic: float | None = None
@@ -135,25 +153,26 @@ class Replicates:
     def of_draws(self, draw: Draw, objective: Objective, statistic: float | None = None) -> Floats:
         """Minima of the replicates that `draw` makes of the objective's data."""
 
-        def block(first: int, last: int) -> Floats:
-            return self.minimize(draw(first, last)).values
+        def block(first: int, last: int) -> Found:
+            return self.minimize(draw(first, last))
 
         return self.run(block, objective, statistic=statistic)
 
     def run(
         self,
-        block: Callable[[int, int], Floats],
+        block: Block,
         objective: Objective,
         *,
         statistic: float | None = None,
         together: int | None = None,
         n_resamples: int | None = None,
         progress: Progress | None = None,
+        part: str = "",
     ) -> Floats:
         """Replicates, block by block: all of them, each a search, unless said otherwise.
 
         A block has at most `together` replicates. With the `statistic` known the run may stop early,
-        if that is wished.
+        if that is wished. A null that has several runs names them as `part` of the journal.
         """
         own = self._resampling
         if n_resamples is None:
@@ -163,7 +182,9 @@ class Replicates:
             stopping = {"wave": _WAVE * own.stop_after, "enough": own.enough(statistic)}
         if together is None:
             together = objective.together(self._minimizer.max_evaluations or 1)
-        return run_replicates(
+        if own.journal is not None:
+            block = own.journal.keeping(part, block)
+        out = run_replicates(
             block,
             n_resamples,
             together,
@@ -171,3 +192,5 @@ class Replicates:
             progress=progress,
             **stopping,
         )
+        self.n_evaluations += int(out[:, 1].sum())
+        return np.ascontiguousarray(out[:, 0])

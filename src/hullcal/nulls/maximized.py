@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import ClassVar
 
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError
 from hullcal.engines.engine import Problem
+from hullcal.engines.objective import Moves, Objective
 from hullcal.engines.packed import Packed
+from hullcal.engines.streamed import Streamed
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
 from hullcal.nulls._base import CALIBRATED, Floats, Null, Outcome, Resampling
@@ -34,7 +36,6 @@ class Maximized(Null):
 
     name: ClassVar[str] = "maximized"
     hypothesis: ClassVar[str] = CALIBRATED
-    in_memory: ClassVar[bool] = True
     searches_measure: ClassVar[bool] = False
 
     def check(self, measure: Measure, minimizer: Minimizer) -> None:
@@ -46,15 +47,21 @@ class Maximized(Null):
             )
 
     def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:
-        objective = problem.packed
-        rank = _Rank(
-            objective=objective, resampling=resampling, budget=minimizer.max_evaluations or 1
-        )
-        found = minimizer.minimize(replace(objective, measure=rank, entries=None), resampling.key)
+        objective = problem.objective
+        budget = minimizer.max_evaluations or 1
+        ranked: _Rank | _RankOverRows
+        searched: Objective
+        if isinstance(objective, Streamed):
+            ranked = searched = _RankOverRows.over(objective, resampling, budget)
+        else:
+            packed = problem.packed
+            ranked = _Rank(objective=packed, resampling=resampling, budget=budget)
+            searched = replace(packed, measure=ranked, entries=None)
+        found = minimizer.minimize(searched, resampling.key)
         if resampling.progress is not None:
             resampling.progress(resampling.n_resamples, resampling.n_resamples)
         weights = found.weights[0]
-        statistic, distribution = rank.at(objective.mixed(weights))
+        statistic, distribution = ranked.at_weights(weights)
         return Outcome(
             statistic=statistic,
             weights=weights,
@@ -64,9 +71,23 @@ class Maximized(Null):
         )
 
 
+def _score(statistic: float, null: Floats) -> float:
+    """What the search minimises: minus the number of exceedances at λ, ties broken by g there."""
+    tie_break = 0.5 if np.isinf(statistic) else 0.5 * statistic / (1.0 + abs(statistic))
+    return tie_break - float(exceeds(null, statistic).sum())
+
+
+def _report(resampling: Resampling, calls: int, budget: int) -> None:
+    """Work is counted in combinations here, but told in resamples, whenever one more is done."""
+    progress, total = resampling.progress, resampling.n_resamples
+    done = calls * total // budget
+    if progress is not None and (calls - 1) * total // budget < done < total:
+        progress(done, total)
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Rank(Measure):
-    """What the search minimises: minus the number of exceedances at λ, ties broken by g there."""
+    """The score as a measure of predictions in memory."""
 
     name: ClassVar[str] = "rank"
     objective: Packed
@@ -79,24 +100,53 @@ class _Rank(Measure):
         calls = count(1)
 
         def score(mixed: Floats, *_: NDArray[np.generic]) -> float:
-            statistic, null = self.at(mixed)
-            self.report(next(calls))
-            tie_break = 0.5 if np.isinf(statistic) else 0.5 * statistic / (1.0 + abs(statistic))
-            return tie_break - float(exceeds(null, statistic).sum())
+            found = _score(*self.at(mixed))
+            _report(self.resampling, next(calls), self.budget)
+            return found
 
         return score
-
-    def report(self, calls: int) -> None:
-        """Work is counted in combinations here, but told in resamples, whenever one more is done."""
-        progress, total = self.resampling.progress, self.resampling.n_resamples
-        done = calls * total // self.budget
-        if progress is not None and (calls - 1) * total // self.budget < done < total:
-            progress(done, total)
 
     def at(self, mixed: Floats) -> tuple[float, Floats]:
         """g of the data, and of labels drawn from the mixed predictions."""
         key, n_resamples = self.resampling.key, self.resampling.n_resamples
         return of_combination(self.objective, mixed, key, n_resamples)
 
+    def at_weights(self, weights: Floats) -> tuple[float, Floats]:
+        """The same for a combination."""
+        return self.at(self.objective.mixed(weights))
+
     def state_size(self, n_classes: int) -> int:
         return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _RankOverRows(Streamed):
+    """The score as an objective over rows: every combination takes two passes."""
+
+    ahead: ClassVar[tuple[int, int]] = (1, 1)  # a look ahead would cost as much as a step
+    resampling: Resampling = field(kw_only=True)
+    budget: int = field(kw_only=True)
+    calls: count[int] = field(default_factory=lambda: count(1))
+
+    @classmethod
+    def over(cls, objective: Streamed, resampling: Resampling, budget: int) -> _RankOverRows:
+        """The score of what this objective measures."""
+        own = (objective.measure, objective.passes, objective.parameters, objective.offset)
+        return cls(*own, resampling=resampling, budget=budget)
+
+    def at_weights(self, weights: Floats) -> tuple[float, Floats]:
+        """g of the data, and of labels drawn from the combination."""
+        g = Streamed(self.measure, self.passes, self.parameters, self.offset)
+        labels = g.drawing_labels(weights, self.resampling.key)(0, self.resampling.n_resamples)
+        return float(g.at(weights)[0]), labels.at(weights)
+
+    def answer(self, moves: Sequence[Moves]) -> Floats:
+        values = []
+        for one in moves:
+            for (gaining, losing), amount in zip(one.pairs, one.amounts, strict=True):
+                weights = one.base.copy()
+                weights[gaining] += amount
+                weights[losing] -= amount
+                values.append(_score(*self.at_weights(weights)))
+                _report(self.resampling, next(self.calls), self.budget)
+        return np.array(values)

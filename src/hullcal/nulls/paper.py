@@ -17,8 +17,18 @@ from hullcal._validation import InvalidInputError
 from hullcal.engines.engine import Problem
 from hullcal.engines.objective import READ_AT_ONCE
 from hullcal.engines.streamed import Streamed
+from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
-from hullcal.nulls._base import CALIBRATED, Floats, Null, Outcome, Replicates, Resampling
+from hullcal.nulls._base import (
+    CALIBRATED,
+    Floats,
+    Found,
+    Null,
+    Outcome,
+    Replicates,
+    Resampling,
+    found,
+)
 from hullcal.nulls._passes import evaluate, work_of
 
 
@@ -45,21 +55,27 @@ class Paper(Null):
         if self.rows not in ("resampled", "permuted"):
             raise InvalidInputError(f'`rows` must be "resampled" or "permuted"; got {self.rows!r}.')
 
+    def needs_predictions(self, measure: Measure) -> bool:
+        # Neighbours in the sample come from anywhere in the data.
+        return measure.order_matters
+
     def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:
         objective = problem.objective
         replicates = Replicates(minimizer, resampling)
-        # Line 7 comes last, unless lines 1 to 5 may stop early and have to know it.
-        observed = replicates.minimize(objective) if resampling.stop_after is not None else None
-        known = None if observed is None else float(observed.values[0])
+        # Line 7 comes first, since lines 1 to 5 may stop early, and have to know it then.
+        observed = replicates.observed(objective)
+        statistic = float(observed.values[0])
         lines, together = self._lines_1_to_5(problem, resampling)
-        distribution = replicates.run(lines, objective, statistic=known, together=together)
-        if observed is None:
-            observed = replicates.minimize(objective)
+
+        def block(first: int, last: int) -> Found:
+            return found(lines(first, last))
+
+        distribution = replicates.run(block, objective, statistic=statistic, together=together)
         return Outcome(
-            statistic=float(observed.values[0]),
+            statistic=statistic,
             weights=observed.weights[0],
             distribution=distribution,
-            n_evaluations=replicates.n_evaluations + len(distribution),
+            n_evaluations=replicates.n_evaluations,
             converged=bool(observed.converged[0]),
         )
 

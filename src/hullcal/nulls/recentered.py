@@ -40,7 +40,7 @@ class Recentered(Null):
     def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:
         objective = problem.objective
         replicates = Replicates(minimizer, resampling)
-        observed = replicates.minimize(objective)
+        observed = replicates.observed(objective)
         best, statistic = observed.weights[0], float(observed.values[0])
         notes: tuple[str, ...] = ()
         if objective.n_members == 1:

@@ -27,7 +27,7 @@ class Refit(Null):
     def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:
         objective = problem.objective
         replicates = Replicates(minimizer, resampling)
-        observed = replicates.minimize(objective)
+        observed = replicates.observed(objective)
         statistic = float(observed.values[0])
         likeliest = objective.maximum_likelihood()
         distribution = replicates.of_labels(objective, likeliest, statistic)

@@ -10,8 +10,9 @@ import numpy as np
 from hullcal.engines.engine import Problem
 from hullcal.engines.local import Progress
 from hullcal.engines.packed import Packed
+from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
-from hullcal.nulls._base import CALIBRATED, Floats, Null, Outcome, Replicates, Resampling
+from hullcal.nulls._base import CALIBRATED, Floats, Found, Null, Outcome, Replicates, Resampling
 from hullcal.nulls._pool import pooled
 from hullcal.nulls._single import of_combination
 from hullcal.nulls._worlds import World
@@ -45,12 +46,14 @@ class Stacked(Null):
 
     name: ClassVar[str] = "stacked"
     hypothesis: ClassVar[str] = CALIBRATED
-    in_memory: ClassVar[bool] = True
+
+    def needs_predictions(self, measure: Measure) -> bool:
+        return True  # the pool of members is fitted to them
 
     def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:
         objective = problem.packed
         replicates = Replicates(minimizer, resampling)
-        observed = replicates.minimize(objective)
+        observed = replicates.observed(objective)
         statistic, best = float(observed.values[0]), observed.weights[0]
         screening = 0
         if objective.n_members == 1:
@@ -104,20 +107,21 @@ def _largest(
     n_finalists = min(_FINALISTS, len(worlds))
     n_runs = pilot * len(worlds) + n_finalists * (total - pilot)
 
-    def null(world: World, first: int, last: int, before: int) -> Floats:
-        def block(start: int, end: int) -> Floats:
-            labels = world.labels(resampling.key, first + start, first + end)
-            return replicates.minimize(objective.with_labels(labels)).values
+    def null(i: int, first: int, last: int, before: int) -> Floats:
+        def block(start: int, end: int) -> Found:
+            labels = worlds[i].labels(resampling.key, first + start, first + end)
+            return replicates.minimize(objective.with_labels(labels))
 
         told = _share_of(resampling.progress, before, n_runs, total)
-        return replicates.run(block, objective, n_resamples=last - first, progress=told)
+        part = f"world {i} from {first}"
+        return replicates.run(block, objective, n_resamples=last - first, progress=told, part=part)
 
-    firsts = [null(world, 0, pilot, pilot * i) for i, world in enumerate(worlds)]
+    firsts = [null(i, 0, pilot, pilot * i) for i in range(len(worlds))]
     counts = np.array([exceeds(values, statistic).sum() for values in firsts])
     finals = []
     for place, i in enumerate(np.argsort(-counts, kind="stable")[:n_finalists]):
         before = pilot * len(worlds) + place * (total - pilot)
-        finals.append(np.concatenate([firsts[i], null(worlds[i], pilot, total, before)]))
+        finals.append(np.concatenate([firsts[i], null(i, pilot, total, before)]))
     return max(finals, key=lambda values: int(exceeds(values, statistic).sum()))
 
 

@@ -19,10 +19,10 @@ from typing import Any
 from hullcal._compiled.jit import is_compiled
 from hullcal._validation import HullcalWarning, InvalidInputError
 from hullcal.algorithm import calibration_test
+from hullcal.files.journal import Key
 from hullcal.sets import ClassifierSet
 from hullcal.simulation import protocols
 from hullcal.simulation.grid import Cell, Grid
-from hullcal.simulation.journal import Key
 from hullcal.simulation.specs import Test
 
 __all__ = ["COLUMNS", "Block", "StudyError", "WorkerDied", "blocks_of", "run_all", "run_block"]

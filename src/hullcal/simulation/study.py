@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError, check_jobs
+from hullcal.files.journal import JOURNAL, Journal, Key
 from hullcal.measures import CustomMeasure
 from hullcal.progress import reporting
 from hullcal.simulation import files
 from hullcal.simulation.blocks import COLUMNS, Block, Columns, blocks_of, run_all
 from hullcal.simulation.grid import Grid
-from hullcal.simulation.journal import JOURNAL, Journal, Key
 from hullcal.simulation.rates import rate_table
 
 __all__ = ["Study", "run"]

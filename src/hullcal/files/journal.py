@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from hullcal._validation import InvalidInputError
-from hullcal.io import write_atomic
-from hullcal.simulation.lock import locked
+from hullcal.files.lock import locked
+from hullcal.files.writing import write_atomic
 
-__all__ = ["JOURNAL", "Journal"]
+__all__ = ["JOURNAL", "Journal", "configuration_of"]
 
 JOURNAL = "journal.jsonl"
 FORMAT = 1
@@ -107,6 +107,16 @@ class Journal:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def configuration_of(folder: Path) -> dict[str, Any] | None:
+    """The configuration of the folder's journal; None if there is none, or none that can be read."""
+    path = folder / JOURNAL
+    if not path.exists():
+        return None
+    with path.open("rb") as file:
+        first = _parsed(file.readline())
+    return None if first is None else first.get("configuration")
 
 
 def _header(configuration: Mapping[str, Any]) -> dict[str, Any]:

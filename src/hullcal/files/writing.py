@@ -9,7 +9,7 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from hullcal.io.source import Source
+from hullcal.files.source import Source
 
 __all__ = ["check_output", "write_atomic"]
 

@@ -1,0 +1,1 @@
+"""Files: named, locked, written whole, and journals of what is finished."""
