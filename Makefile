@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test test-deep test-statistical coverage table1 lint bench docs clean
+.PHONY: help demo test test-deep test-statistical coverage table1 lint bench bench-scale docs clean
 
 help:
 	@echo "make demo              test three ensembles on real data, write demo/report.html"
@@ -15,6 +15,7 @@ help:
 	@echo "make coverage          run the tests uncompiled and report coverage"
 	@echo "make lint              ruff and mypy"
 	@echo "make bench             speed and search quality against named opponents"
+	@echo "make bench-scale       time and memory up to ten million rows, and Dask (half an hour)"
 	@echo "make docs              build the documentation"
 
 $(VENV)/made: pyproject.toml constraints.txt
@@ -65,6 +66,9 @@ lint: $(VENV)/made-lint
 
 bench: $(VENV)/made-bench
 	$(BIN)/python -m benchmarks
+
+bench-scale: $(VENV)/made-bench
+	$(BIN)/python -m benchmarks.scale
 
 docs: $(VENV)/made-docs
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html

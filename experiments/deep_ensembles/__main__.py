@@ -74,7 +74,7 @@ def main(arguments: list[str] | None = None) -> int:
             table.write_beside(rows, given.out / f"{name}.csv")
     left_out = [name for name, task in TASKS.items() if name not in names and not task.at_hand]
     if left_out and not given.tasks:
-        print(f"\nleft out, since their images must be had first: {', '.join(left_out)}")
+        print(f"\nleft out, since their data must be had first: {', '.join(left_out)}")
     return 0
 
 

@@ -209,8 +209,24 @@ TASKS = {
     for task in (
         Task("cifar10_mob", "CIFAR-10", "MOB", _CIFAR, _cifar10, pixels=96),
         Task("cifar10_vgg", "CIFAR-10", "VGG", _CIFAR, _cifar10, pixels=64, train_rows=20_000),
-        Task("caltech101_mob", "Caltech-101", "MOB", _FEW, _caltech101, pixels=200),
-        Task("caltech101_vgg", "Caltech-101", "VGG", _FEW, _caltech101, pixels=128),
+        Task(
+            "caltech101_mob",
+            "Caltech-101",
+            "MOB",
+            _FEW,
+            _caltech101,
+            pixels=200,
+            at_hand=caltech_features.there("mobilenet_v2"),
+        ),
+        Task(
+            "caltech101_vgg",
+            "Caltech-101",
+            "VGG",
+            _FEW,
+            _caltech101,
+            pixels=128,
+            at_hand=caltech_features.there("vgg16_trunk"),
+        ),
         # Those of which the user has to have the images.
         Task("caltech256_mob", "Caltech-256", "MOB", _FEW, _caltech256, 200, at_hand=False),
         Task("caltech256_vgg", "Caltech-256", "VGG", _FEW, _caltech256, 128, at_hand=False),

@@ -6,19 +6,21 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hullcal import engines, minimizers, uncertainty
 from hullcal import measures as measure_room
-from hullcal import minimizers, uncertainty
 from hullcal import nulls as null_room
-from hullcal._validation import HullcalWarning, check_integer, check_seed
+from hullcal._validation import HullcalWarning, InvalidInputError, check_integer, check_seed
 from hullcal.algorithm import calibration_test, check_stop
+from hullcal.engines import Data, Engine, Opened
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
-from hullcal.nulls import Null
+from hullcal.nulls import Null, kept_seed
 from hullcal.results import CalibrationTestResult, adjust
 from hullcal.sets import ClassifierSet
 
@@ -34,15 +36,31 @@ class Assessment:
 
     Attributes
     ----------
-    classifiers : ClassifierSet
-    labels : ndarray of int32
+    data : Data
+        The set and its labels, wherever they are.
     results : tuple of CalibrationTestResult
         Measure by measure, and null by null for each.
     """
 
-    classifiers: ClassifierSet
-    labels: NDArray[np.int32]
+    data: Data
     results: tuple[CalibrationTestResult, ...]
+
+    @property
+    def classifiers(self) -> ClassifierSet:
+        """The set itself, if it is in memory."""
+        if self.data.classifiers is None:
+            raise InvalidInputError(
+                "`engine` must be local where predictions are to be shown or measured; got data that "
+                "only workers have seen. Test a part of them that fits into memory."
+            )
+        return self.data.classifiers
+
+    @property
+    def labels(self) -> NDArray[np.int32]:
+        """The labels, if they are in memory."""
+        assert self.classifiers is not None
+        assert self.data.labels is not None
+        return self.data.labels
 
     @property
     def measures(self) -> tuple[str, ...]:
@@ -117,6 +135,8 @@ def assess(
     alpha: float = 0.05,
     rng: int | np.random.Generator | None = None,
     stop_after: int | None = None,
+    engine: str | Engine | None = None,
+    journal: str | Path | None = None,
     n_jobs: int = 1,
     progress: Progress | None = None,
     **options: Any,
@@ -129,8 +149,10 @@ def assess(
         As in `calibration_test`, with its options `classes`, `from_logits` and `from_log`.
     measures, nulls : sequence
         All pairs of them are run, with the same seed.
-    minimizer, n_resamples, alpha, rng, stop_after, n_jobs
+    minimizer, n_resamples, alpha, rng, stop_after, engine, n_jobs
         As in `calibration_test`.
+    journal : path, optional
+        A folder for the journals of all tests; see `calibration_test`.
     progress : callable, optional
         Told (what, done, total), over all tests together.
 
@@ -138,28 +160,32 @@ def assess(
     -------
     Assessment
     """
-    classifiers, truth = ClassifierSet.with_labels(probs, labels, **options)
     chosen = [measure_room.resolve(measure) for measure in measures]
     references = [null_room.resolve(null) for null in nulls]
-    # What cannot be run is refused before the first test, not after hours of them.
     search = minimizers.resolve(minimizer)
-    with warnings.catch_warnings():
-        # Each test will say again what it has to say of the data.
-        warnings.simplefilter("ignore", HullcalWarning)
+    options = {"classes": None, "from_logits": False, "from_log": False} | options
+    with engines.resolve(engine, probs).open(probs, labels, **options) as data:
+        # What cannot be run is refused before the first test, not after hours of them.
+        with warnings.catch_warnings():
+            # Each test will say again what it has to say of the data.
+            warnings.simplefilter("ignore", HullcalWarning)
+            for g in chosen:
+                g.check(data.n_samples)
         for g in chosen:
-            g.check(classifiers.n_samples)
-    for g in chosen:
-        search.check(g, classifiers.n_members)
+            search.check(g, data.n_members)
+            for reference in references:
+                reference.check(g, search)
         for reference in references:
-            reference.check(g, search)
-    for reference in references:
-        check_stop(stop_after, reference)
-    seed = check_seed(rng)
-    n_resamples = check_integer(n_resamples, "n_resamples", 1)
-    total = n_resamples * len(chosen) * len(references)
-    results: list[CalibrationTestResult] = []
-    for g in chosen:
-        for reference in references:
+            check_stop(stop_after, reference)
+        tests = [(g, reference) for g in chosen for reference in references]
+        folders = [_folder(journal, g, reference) for g, reference in tests]
+        if rng is None and folders and folders[0] is not None:
+            rng = kept_seed(folders[0])
+        seed = check_seed(rng)
+        n_resamples = check_integer(n_resamples, "n_resamples", 1)
+        total = n_resamples * len(tests)
+        results: list[CalibrationTestResult] = []
+        for (g, reference), folder in zip(tests, folders, strict=True):
             before, what = n_resamples * len(results), f"{g.name}, {reference.name}"
 
             def report(done: int, _: int, before: int = before, what: str = what) -> None:
@@ -169,17 +195,23 @@ def assess(
             report(0, 0)
             results.append(
                 calibration_test(
-                    classifiers,
-                    truth,
+                    (),
+                    (),
                     measure=g,
                     null=reference,
                     minimizer=search,
                     n_resamples=n_resamples,
                     alpha=alpha,
+                    engine=Opened(data),
+                    journal=folder,
                     rng=seed,
                     stop_after=stop_after,
                     n_jobs=n_jobs,
                     progress=report,
                 )
             )
-    return Assessment(classifiers, truth, tuple(results))
+    return Assessment(data, tuple(results))
+
+
+def _folder(journal: str | Path | None, g: Measure, reference: Null) -> Path | None:
+    return None if journal is None else Path(journal) / f"{g.name}-{reference.name}"

@@ -63,6 +63,11 @@ def load(network: str, folder: str | Path | None = None, *, merged: bool = False
     return Features(features, labels, classes)
 
 
+def there(network: str) -> bool:
+    """Tell whether the features of a network are where they are looked for."""
+    return (place() / FILES[network]).is_file()
+
+
 def place(folder: str | Path | None = None) -> Path:
     """Give the folder of data files: the one named, HULLCAL_DATA, or `shared/data` beside the project."""
     if folder is not None:

@@ -11,13 +11,19 @@ from hullcal._validation.arguments import (
     check_weights,
 )
 from hullcal._validation.doors import check_set_and_labels, check_settled, check_single
-from hullcal._validation.errors import ApproximationWarning, HullcalWarning, InvalidInputError
+from hullcal._validation.errors import (
+    ApproximationWarning,
+    EngineError,
+    HullcalWarning,
+    InvalidInputError,
+)
 from hullcal._validation.labels import check_classes, check_labels
 from hullcal._validation.members import check_members, check_points, check_selection
 from hullcal._validation.probabilities import Predictions, check_probs
 
 __all__ = [
     "ApproximationWarning",
+    "EngineError",
     "HullcalWarning",
     "InvalidInputError",
     "Predictions",

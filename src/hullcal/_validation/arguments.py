@@ -159,10 +159,19 @@ def check_weights(weights: Any, n_members: int) -> NDArray[np.float64]:
 
 
 def check_jobs(value: Any) -> int:
-    """Number of threads: a positive integer, or -1 for one a core."""
-    if _whole_number(value) == -1:
-        return os.cpu_count() or 1
-    return check_integer(value, "n_jobs", 1)
+    """Number of threads: a positive integer, or -1 for one a core, as far as we may have them.
+
+    A scheduler says how many cores are ours, and OMP_NUM_THREADS or NUMBA_NUM_THREADS, which joblib
+    sets in its workers, how many threads are wished.
+    """
+    if _whole_number(value) != -1:
+        return check_integer(value, "n_jobs", 1)
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        cores = os.cpu_count() or 1
+    wished = [os.environ.get(name, "") for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS")]
+    return min([cores, *(int(number) for number in wished if number.isdecimal() and int(number))])
 
 
 def check_seed(rng: Any) -> int:

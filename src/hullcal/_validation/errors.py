@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["ApproximationWarning", "HullcalWarning", "InvalidInputError", "refusal"]
+__all__ = ["ApproximationWarning", "EngineError", "HullcalWarning", "InvalidInputError", "refusal"]
 
 
 class InvalidInputError(ValueError):
     """An input breaks a rule; the message names the parameter, the rule, what came, the repair."""
+
+
+class EngineError(RuntimeError):
+    """Who was to evaluate could not: the input is fine, and the same call may well succeed later."""
 
 
 class HullcalWarning(UserWarning):

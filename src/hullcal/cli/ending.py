@@ -17,7 +17,7 @@ from typing import NoReturn
 
 import click
 
-from hullcal._validation import HullcalWarning, InvalidInputError
+from hullcal._validation import EngineError, HullcalWarning, InvalidInputError
 
 DONE, REJECTED, BAD_INPUT, INTERNAL, STOPPED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
@@ -29,8 +29,8 @@ class _Stopped(BaseException):
 #: Signals that came. An exception raised while a library calls back into Python may be swallowed, as
 #: happens during compilation; work that goes on then asks here.
 _received: list[type[BaseException]] = []
-#: The journal of a command that can be continued, once it has one.
-_journals: list[Path] = []
+#: The folder with the journal of a command that can be continued.
+_folders: list[Path] = []
 #: What systems say of a disk, a quota or a limit that is full.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -41,9 +41,9 @@ def check_signals() -> None:
         raise _received[0]
 
 
-def resumable(journal: Path) -> None:
-    """Name the file that, if it is there in the end, makes the command one to be continued."""
-    _journals.append(journal)
+def resumable(folder: Path) -> None:
+    """Name the folder that, if there is a journal in it in the end, makes the command resumable."""
+    _folders.append(folder)
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def ending() -> Iterator[None]:
     """Turn whatever happens into an exit code and one message."""
     before = signal.signal(signal.SIGTERM, _stop), signal.signal(signal.SIGINT, _interrupt)
     _received.clear()
-    _journals.clear()
+    _folders.clear()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning  # type: ignore[assignment]
@@ -79,7 +79,7 @@ def ending() -> Iterator[None]:
         full = error.errno in _FULL
         _say(f"{error.strerror or error}{where}" + (f"; {_left_behind()}" if full else ""))
         sys.exit(STOPPED if full else BAD_INPUT)
-    except BrokenExecutor as error:
+    except (BrokenExecutor, EngineError) as error:
         if _received:
             _end_by_signal(_received[0])
         _say(f"{error}; {_left_behind()}")
@@ -112,13 +112,13 @@ def _end_by_signal(kind: type[BaseException]) -> NoReturn:
 
 
 def _has_journal() -> bool:
-    return any(journal.exists() for journal in _journals)
+    return any(folder.is_dir() and any(folder.rglob("journal.jsonl")) for folder in _folders)
 
 
 def _left_behind() -> str:
     if not _has_journal():
         return "nothing was written"
-    return f"finished blocks are in {_journals[0].parent}; continue with --resume"
+    return f"finished blocks are in {_folders[0]}; continue with --resume"
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

@@ -32,6 +32,14 @@ class Files:
     logits: bool
     log_probs: bool
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """What is said of the predictions beside them."""
+        names = None
+        if self.classes is not None:
+            names = tuple(name.strip() for name in self.classes.split(","))
+        return {"classes": names, "from_logits": self.logits, "from_log": self.log_probs}
+
     def read(self, *, needs_labels: bool = True) -> tuple[Any, Any]:
         """The classifiers of the files, and the labels as positions; None if none are needed."""
         from hullcal import io
@@ -50,14 +58,9 @@ class Files:
                 f"`labels` must come with the predictions; got none in {', '.join(data.sources)}. "
                 "Put them under the key `labels`, or pass `--labels FILE`."
             )
-        names = data.classes
-        if self.classes is not None:
-            names = tuple(name.strip() for name in self.classes.split(","))
-        options: dict[str, Any] = {
-            "classes": names,
-            "from_logits": self.logits,
-            "from_log": self.log_probs,
-        }
+        options = self.options
+        if options["classes"] is None:
+            options["classes"] = data.classes
         try:
             classifiers = ClassifierSet(data.probs, members=data.members, **options)
             return classifiers, classifiers.labels(data.labels) if needs_labels else None
@@ -79,6 +82,11 @@ class TestOptions:
     stop_after: int | None
     seed: int | None
     jobs: int
+    engine: str | None
+    scheduler: str | None
+    workers: int | None
+    journal: Path | None
+    resume: bool
     quiet: bool
 
 
@@ -164,6 +172,21 @@ _TEST = (
     click.option(
         "--jobs", default=-1, show_default="all cores", help="Threads; results do not change."
     ),
+    click.option(
+        "--engine",
+        type=click.Choice(["local", "dask"]),
+        help="Who evaluates: this machine, or the workers of a Dask cluster. FILE may then be a Zarr "
+        "store or a folder of .npy, .npz or Parquet shards that is never read here.",
+    ),
+    click.option("--scheduler", metavar="ADDRESS", help="A Dask scheduler, e.g. tcp://host:8786."),
+    click.option("--workers", type=click.IntRange(min=1), help="Start so many Dask workers here."),
+    click.option(
+        "--journal",
+        type=_FILE,
+        metavar="FOLDER",
+        help="Keep finished resamples there, so that a run that was stopped can go on.",
+    ),
+    click.option("--resume", is_flag=True, help="Go on with the run whose journal this is."),
     click.option("--quiet", is_flag=True, help="No progress bar and no notices."),
 )
 

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from hullcal._validation import InvalidInputError
+from hullcal.cli.ending import resumable
 from hullcal.cli.options import Files, TestOptions
+from hullcal.cli.wording import as_options
 from hullcal.cli.working import working
 
 
 def run_tests(files: Files, how: TestOptions) -> Any:
     """All measures and nulls that were named; "all" stands for every measure."""
-    classifiers, labels = files.read()
+    engine = _engine(how)
+    if how.journal is not None:
+        _check_journal(how.journal, resume=how.resume)
+    elif how.resume:
+        raise InvalidInputError("`--resume` needs `--journal`; got none. Name the run's journal.")
+    probs, labels, options = _predictions(files, how)
     from hullcal import measures as room
     from hullcal.assessment import BOTH, assess
 
     names = room.available() if "all" in how.measures else tuple(dict.fromkeys(how.measures))
     with working(quiet=how.quiet) as report:
         return assess(
-            classifiers,
+            probs,
             labels,
             measures=names,
             nulls=tuple(dict.fromkeys(how.nulls)) or BOTH,
@@ -25,6 +34,68 @@ def run_tests(files: Files, how: TestOptions) -> Any:
             alpha=how.alpha,
             rng=how.seed,
             stop_after=how.stop_after,
+            engine=engine,
+            journal=how.journal,
             n_jobs=how.jobs,
             progress=report,
+            **options,
         )
+
+
+def _engine(how: TestOptions) -> Any:
+    given = [name for name in ("scheduler", "workers") if getattr(how, name) is not None]
+    if how.engine != "dask":
+        if given:
+            raise InvalidInputError(
+                f"`--{given[0]}` is for `--engine dask`; got `--engine {how.engine or 'local'}`. Add "
+                "`--engine dask`, or leave it out."
+            )
+        return how.engine
+    if len(given) > 1:
+        raise InvalidInputError(
+            "`--scheduler` and `--workers` exclude each other; got both. Use the workers at an "
+            "address, or start some here."
+        )
+    from hullcal.engines import Dask
+
+    return Dask(scheduler=how.scheduler, n_workers=how.workers)
+
+
+def _predictions(files: Files, how: TestOptions) -> tuple[Any, Any, dict[str, Any]]:
+    """Predictions and labels of the files, or the path of a store that only workers will read."""
+    path = files.file
+    if how.engine != "dask" or path is None or not path.is_dir():
+        classifiers, labels = files.read()
+        return classifiers, labels, {}
+    for name, usual in (("probs_key", "probs"), ("labels_key", "labels")):
+        if getattr(files, name) != usual:
+            option = f"--{name.replace('_', '-')}"
+            raise InvalidInputError(
+                f"`{option}` cannot be used with `--engine dask`; got {getattr(files, name)!r}. "
+                f"Call the array {usual!r} in the store."
+            )
+    labels = None
+    if files.labels is not None:
+        from hullcal.files.source import Source
+        from hullcal.io.formats import read_labels
+
+        with as_options(path="--labels"):
+            labels = read_labels(
+                Source.of(files.labels), files.labels_key, files.options["classes"]
+            )
+    return path, labels, files.options
+
+
+def _check_journal(folder: Path, *, resume: bool) -> None:
+    there = folder.is_dir() and any(folder.iterdir())
+    if there and not resume:
+        raise InvalidInputError(
+            f"`--journal` must be a new folder; got {str(folder)!r}, which is not empty. Add "
+            "`--resume` to go on with the run it is of, or name another."
+        )
+    if resume and not there:
+        raise InvalidInputError(
+            f"`--resume` needs the journal of a run; got {str(folder)!r} without one. Leave "
+            "`--resume` out to begin."
+        )
+    resumable(folder)

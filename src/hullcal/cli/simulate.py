@@ -103,11 +103,10 @@ def command(
                 "`--resume` continues and `--force` starts over; got both. Choose one."
             )
         from hullcal.simulation import Grid, run
-        from hullcal.simulation.journal import JOURNAL
 
         planned = Grid(**(_from_file(grid) | given))
         if output is not None:
-            resumable(output / JOURNAL)
+            resumable(output)
         with working(quiet=quiet) as report, _cluster(backend, jobs):
             study = run(
                 planned,

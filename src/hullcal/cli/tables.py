@@ -30,7 +30,7 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def assessment(found: Any) -> str:
     """Answers in words, then the figures."""
-    classifiers, results = found.classifiers, found.results
+    results = found.results
     several = len(found.measures) > 1
     header = ["measure", "null", "statistic", "critical", "p", "95 % interval"]
     header += ["adjusted p"] * several + ["decision"]
@@ -45,8 +45,8 @@ def assessment(found: Any) -> str:
         rows.append([*row, "rejected" if adjusted <= result.alpha else "not rejected"])
     first = results[0]
     lines = [
-        f"{classifiers.n_samples} rows, {classifiers.n_members} members, "
-        f"{classifiers.n_classes} classes; {first.n_resamples} resamples, alpha {first.alpha:g}, "
+        f"{first.n_samples} rows, {len(first.weights)} members, "
+        f"{first.n_classes} classes; {first.n_resamples} resamples, alpha {first.alpha:g}, "
         f"seed {first.seed}",
         "",
         *found.sentences(),

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from hullcal._validation import InvalidInputError
 from hullcal.cli import tables
 from hullcal.cli.ending import REJECTED
 from hullcal.cli.options import (
@@ -57,6 +58,16 @@ def command(
     from hullcal import io
 
     check_outputs(force=force, output=output, report=report)
+    if (
+        report is not None
+        and how.engine == "dask"
+        and files.file is not None
+        and files.file.is_dir()
+    ):
+        raise InvalidInputError(
+            "`--report` needs predictions in memory; got a store that only workers read. Leave it "
+            "out, or use `--engine local`."
+        )
     assessment = run_tests(files, how)
     if form == "json":
         text = io.to_json(assessment.results)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hullcal._validation import InvalidInputError
-from hullcal.engines.engine import Engine
+from hullcal.engines.engine import Data, Engine, EngineError, Opened
 
 if TYPE_CHECKING:
     from hullcal.engines.dask import Dask
 
-__all__ = ["Dask", "Engine", "resolve"]
+__all__ = ["Dask", "Data", "Engine", "EngineError", "Opened", "resolve"]
 
 
 def resolve(engine: str | Engine | None, probs: Any) -> Engine:

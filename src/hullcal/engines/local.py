@@ -58,14 +58,17 @@ class LocalData(Data):
         self.n_members = classifiers.n_members
         self.n_classes = classifiers.n_classes
         self.members, self.notes = classifiers.members, classifiers.notes
-        self._classifiers, self._labels = classifiers, labels
+        self.classifiers, self.labels = classifiers, labels
 
     def problem(self, measure: Measure, *, in_memory: bool, n_jobs: int) -> Problem:
-        large = self.n_samples >= _MANY_ROWS and self._classifiers.probs.size >= _LARGE
+        classifiers, labels = self.classifiers, self.labels
+        assert classifiers is not None
+        assert labels is not None
+        large = self.n_samples >= _MANY_ROWS and classifiers.probs.size >= _LARGE
         if in_memory or not large or not measure.streams():
-            return packed_problem(self._classifiers, self._labels, measure)
-        distinct = self._classifiers.distinct
-        passes = ArrayPasses(self._classifiers.probs, self._labels, distinct.positions, n_jobs)
+            return packed_problem(classifiers, labels, measure)
+        distinct = classifiers.distinct
+        passes = ArrayPasses(classifiers.probs, labels, distinct.positions, n_jobs)
         return Problem(Streamed.of(measure, passes), distinct)
 
 

@@ -31,7 +31,8 @@ def locked(folder: Path) -> Iterator[None]:
             _take(file)
         except OSError as error:
             if error.errno not in _NO_LOCKS:
-                holder = os.pread(file, 20, 0).decode(errors="replace").strip()
+                os.lseek(file, 0, os.SEEK_SET)
+                holder = os.read(file, 20).decode(errors="replace").strip()
                 raise InvalidInputError(
                     f"`folder` must not be in use; got {str(folder)!r}, which process "
                     f"{holder or 'unknown'} works on. Wait for it, or choose another folder."
@@ -44,7 +45,8 @@ def locked(folder: Path) -> Iterator[None]:
         # Only for the message above.
         with contextlib.suppress(OSError):
             os.ftruncate(file, 0)
-            os.pwrite(file, str(os.getpid()).encode(), 0)
+            os.lseek(file, 0, os.SEEK_SET)
+            os.write(file, str(os.getpid()).encode())
         yield
     finally:
         os.close(file)

@@ -1,0 +1,821 @@
+"""Data too large to be packed are read where they are: the same numbers, whatever the threads.
+
+The engine that passes over the rows is asked for at any size here, with small ranges. It is compared
+with the packed engine, and both with the paper's formulas spelled out.
+"""
+
+import json
+import math
+import os
+import subprocess
+import sys
+import tracemalloc
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hullcal as hc
+import oracles
+from hullcal import minimizers
+from hullcal._compiled import mixing, resampling, streams
+from hullcal._compiled.jit import is_compiled
+from hullcal._compiled.resampling import LEAF
+from hullcal.engines import jobs, local
+from hullcal.engines.objective import StepwiseObjective
+from hullcal.engines.packed import Packed
+from hullcal.engines.streamed import Streamed
+from hullcal.kernels import ExponentialTV
+from hullcal.minimizers.pairwise import Pairwise
+from hullcal.nulls import Paper
+from hullcal.sets import ClassifierSet
+from hullcal.simulation.scripts import RightClosedECE
+
+NULLS = {
+    "paper": "paper",
+    "permuted": Paper(rows="permuted"),
+    "recentered": "recentered",
+    "refit": "refit",
+}
+CASES = [
+    *((measure, null) for measure in ("ece_conf", "ece_cwise") for null in NULLS),
+    ("skce_ul", "recentered"),
+    ("skce_ul", "refit"),
+]
+OPTIONS = {"minimizer": Pairwise(max_evaluations=30), "n_resamples": 9, "alpha": 0.5, "rng": 3}
+
+
+def data(n_samples, n_members, n_classes, seed=0):
+    """Members that differ, and labels from the first but for one in five rows."""
+    rng = np.random.default_rng(seed)
+    logits = 2.0 * rng.normal(size=(n_samples, 1, n_classes))
+    logits = logits + rng.normal(size=(n_samples, n_members, n_classes))
+    probs = np.exp(logits - logits.max(axis=2, keepdims=True))
+    probs /= probs.sum(axis=2, keepdims=True)
+    running = probs[:, 0].cumsum(axis=1)
+    labels = (rng.random((n_samples, 1)) > running[:, :-1]).sum(axis=1)
+    return probs, np.where(
+        rng.random(n_samples) < 0.2, rng.integers(n_classes, size=n_samples), labels
+    )
+
+
+@contextmanager
+def streaming(rows_in_range=2 * LEAF):
+    """Passes over the rows at any size; nothing may be packed."""
+
+    def packed_problem(*_):
+        raise AssertionError("these data are to be streamed")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local, "_MANY_ROWS", 0)
+        patch.setattr(local, "_LARGE", 0)
+        patch.setattr(local, "packed_problem", packed_problem)
+        patch.setattr(jobs, "_RANGE", rows_in_range)
+        yield
+
+
+def streamed(*args, rows_in_range=2 * LEAF, **options):
+    with streaming(rows_in_range):
+        return hc.calibration_test(*args, **(OPTIONS | options))
+
+
+def packed(*args, **options):
+    return hc.calibration_test(*args, **(OPTIONS | options))
+
+
+def assert_same(found, expected, *, atol=1e-12):
+    for name in ("statistic", "weights", "null_distribution"):
+        got, wanted = getattr(found, name), getattr(expected, name)
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=atol, err_msg=name)
+    for name in ("pvalue", "n_evaluations", "converged", "rejected", "seed", "notes", "settings"):
+        assert getattr(found, name) == getattr(expected, name), name
+
+
+def assert_same_bits(found, expected):
+    assert found.to_dict() == expected.to_dict()
+    assert found.null_distribution.tobytes() == expected.null_distribution.tobytes()
+    assert found.weights.tobytes() == expected.weights.tobytes()
+
+
+# Against the packed engine ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("measure", "null"), CASES)
+@pytest.mark.parametrize(
+    ("n_samples", "n_members", "n_classes"),
+    [(2_049, 4, 3), (5_003, 2, 2), (2_051, 1, 4), (6_145, 3, 30)],
+)
+def test_a_streamed_test_is_the_packed_one(measure, null, n_samples, n_members, n_classes):
+    probs, labels = data(n_samples, n_members, n_classes)
+    options = {"measure": measure, "null": NULLS[null]}
+    expected = packed(probs, labels, **options)
+    assert_same(streamed(probs, labels, **options), expected)
+    assert len(set(expected.null_distribution)) == 9
+
+
+@pytest.mark.parametrize("null", ["paper", "recentered"])
+@pytest.mark.parametrize(
+    "measure",
+    [
+        hc.ConfidenceECE(n_bins=1),
+        hc.ConfidenceECE(n_bins=101),
+        hc.ClasswiseECE(n_bins=3),
+        RightClosedECE(n_bins=7),
+    ],
+    ids=lambda measure: f"{type(measure).__name__}-{measure.n_bins}",
+)
+def test_any_bins_stream(measure, null):
+    probs, labels = data(2_049, 3, 3)
+    options = {"measure": measure, "null": null}
+    assert_same(streamed(probs, labels, **options), packed(probs, labels, **options))
+
+
+@pytest.mark.parametrize("measure", ["ece_conf", "skce_ul"])
+def test_the_largest_p_value_is_found_over_rows_as_well(measure):
+    probs, labels = data(2_049, 3, 3)
+    options = {"measure": measure, "null": "maximized", "minimizer": Pairwise(max_evaluations=12)}
+    assert_same(streamed(probs, labels, **options), packed(probs, labels, **options))
+
+
+@pytest.mark.parametrize("null", ["recentered", "refit"])
+def test_any_kernel_of_fixed_bandwidth_streams(null):
+    probs, labels = data(2_049, 3, 3)
+    options = {"measure": hc.SKCE(kernel="gaussian", bandwidth=0.3), "null": null}
+    assert_same(streamed(probs, labels, **options), packed(probs, labels, **options))
+
+
+@pytest.mark.parametrize("rows", ["resampled", "permuted"])
+def test_neighbours_under_the_null_of_the_paper_are_those_of_the_packed_engine(rows, monkeypatch):
+    probs, labels = data(2_049, 2, 3)
+    options = {"measure": "skce_ul", "null": Paper(rows=rows)}
+    expected = packed(probs, labels, **options)
+
+    def resampled(*_, **__):
+        # Lines 2 to 5 row by row would make other pairs; that loop may write where it must not.
+        raise AssertionError("pairs of rows drawn one by one do not add up over blocks")
+
+    monkeypatch.setattr(local, "_MANY_ROWS", 0)
+    monkeypatch.setattr(local, "_LARGE", 0)
+    monkeypatch.setattr(Streamed, "resampled", resampled)
+    assert_same(packed(probs, labels, **options), expected)
+
+
+@pytest.mark.parametrize("n_samples", [2, 3, 17, 1_023, 1_024, 1_025, 2_048, 4_097])
+@pytest.mark.parametrize(
+    ("measure", "null"), [("ece_conf", "paper"), ("skce_ul", "recentered"), ("ece_cwise", "refit")]
+)
+@pytest.mark.filterwarnings("ignore:.*rows are fewer:hullcal.HullcalWarning")
+def test_no_number_of_rows_is_special(n_samples, measure, null):
+    probs, labels = data(n_samples, 3, 3, seed=n_samples)
+    options = {"measure": measure, "null": null}
+    assert_same(streamed(probs, labels, **options), packed(probs, labels, **options))
+
+
+@pytest.mark.parametrize(("measure", "null"), CASES)
+def test_identical_members_are_one(measure, null):
+    probs, labels = data(2_049, 2, 3)
+    probs = probs[:, [1, 0, 1, 1]]
+    options = {"measure": measure, "null": NULLS[null]}
+    found = streamed(probs, labels, **options)
+    assert_same(found, packed(probs, labels, **options))
+    assert found.weights[0] == pytest.approx(found.weights[2], abs=1e-15)
+    only_one = streamed(probs[:, [0, 2]], labels, **options)
+    assert_same(only_one, packed(probs[:, [0, 2]], labels, **options))
+
+
+@pytest.mark.parametrize("null", NULLS)
+def test_rows_that_no_member_gives_a_chance_are_left_out_and_told(null):
+    probs, labels = data(2_049, 3, 3)
+    for n in (0, 1_023, 1_024, 2_047, 2_048):
+        probs[n, :, labels[n]] = 0.0
+        probs[n] /= probs[n].sum(axis=1, keepdims=True)
+    found = streamed(probs, labels, null=NULLS[null])
+    assert_same(found, packed(probs, labels, null=NULLS[null]))
+    assert any("the label of 5 rows probability 0" in note for note in found.notes)
+
+
+def test_labels_that_nobody_gives_a_chance_leave_the_weights_at_the_mean():
+    probs = np.zeros((2_049, 2, 3))
+    probs[:, 0] = [0.5, 0.5, 0.0]
+    probs[:, 1] = [0.25, 0.75, 0.0]
+    labels = np.full(2_049, 2)
+    for null in ("recentered", "refit", "paper"):
+        assert_same(streamed(probs, labels, null=null), packed(probs, labels, null=null))
+
+
+@pytest.mark.parametrize("null", ["paper", "recentered", "refit"])
+@pytest.mark.parametrize("stop_after", [2, 5])
+def test_stopping_early_is_the_same_rule(null, stop_after):
+    probs, labels = data(2_049, 2, 3)
+    labels = oracles.draw_labels(np.random.default_rng(1), probs[:, 1])
+    options = {"null": null, "n_resamples": 60, "stop_after": stop_after}
+    found = streamed(probs, labels, **options)
+    assert_same(found, packed(probs, labels, **options))
+    assert found.n_resamples < 60
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        minimizers.Random(max_evaluations=7),
+        minimizers.Cobyla(max_evaluations=12),
+        minimizers.Pairwise(max_evaluations=1),
+        minimizers.Pairwise(max_evaluations=2),
+        minimizers.Pairwise(max_evaluations=3),
+        minimizers.Pairwise(max_evaluations=150),
+    ],
+    ids=lambda search: f"{search.name}-{search.max_evaluations}",
+)
+@pytest.mark.parametrize("measure", ["ece_conf", "skce_ul"])
+@pytest.mark.parametrize("null", ["recentered", "refit"])
+def test_every_search_goes_through_the_streamed_objective(search, measure, null):
+    probs, labels = data(2_049, 3, 3)
+    options = {"measure": measure, "null": null, "minimizer": search, "n_resamples": 4}
+    assert_same(streamed(probs, labels, **options), packed(probs, labels, **options))
+
+
+@pytest.mark.parametrize("null", ["recentered", "refit"])
+def test_a_search_by_slopes_goes_through_the_streamed_objective(null):
+    # Differences over 1e-6 make 1e-10 of the last bits of a sum, and so the ends differ by more.
+    probs, labels = data(2_049, 3, 3)
+    search = minimizers.Slsqp(max_evaluations=40)
+    options = {"measure": "skce_ul", "null": null, "minimizer": search, "n_resamples": 4}
+    found, expected = streamed(probs, labels, **options), packed(probs, labels, **options)
+    np.testing.assert_allclose(found.weights, expected.weights, atol=1e-5)
+    np.testing.assert_allclose(found.statistic, expected.statistic, atol=1e-9)
+    np.testing.assert_allclose(found.null_distribution, expected.null_distribution, atol=1e-9)
+    mixed = oracles.mixture(probs, found.weights)
+    assert found.statistic == pytest.approx(oracles.skce_ul(mixed, labels), abs=1e-12)
+
+
+@pytest.mark.parametrize("measure", ["ece_conf", "ece_cwise", "skce_ul"])
+@pytest.mark.parametrize(
+    "search", [Pairwise(max_evaluations=400), minimizers.Random(max_evaluations=9)]
+)
+def test_a_search_alone_is_the_packed_one(measure, search):
+    probs, labels = data(5_003, 4, 3)
+    options = {"measure": measure, "minimizer": search, "rng": 5}
+    expected = hc.minimize(probs, labels, **options)
+    with streaming():
+        found = hc.minimize(probs, labels, **options)
+    np.testing.assert_allclose(found.weights, expected.weights, rtol=0, atol=1e-12)
+    assert found.value == pytest.approx(expected.value, abs=1e-12)
+    assert found.n_evaluations == expected.n_evaluations
+    assert found.converged == expected.converged
+
+
+# Against the formulas --------------------------------------------------------------------------
+
+G = {"ece_conf": oracles.ece_conf, "ece_cwise": oracles.ece_cwise, "skce_ul": oracles.skce_ul}
+RESIDUAL = {
+    "ece_conf": oracles.residual_ece_conf,
+    "ece_cwise": oracles.residual_ece_cwise,
+    "skce_ul": oracles.skce_ul,
+}
+#: The mean and the two members are all the points that a search visits.
+CORNERS = [(0.5, 0.5), (1.0, 0.0), (0.0, 1.0)]
+THREE_POINTS = minimizers.Random(max_evaluations=3)
+
+
+def two_members(n_samples=2_049):
+    """Two members in the order in which the package keeps them: by their first probability."""
+    probs, labels = data(n_samples, 2, 3, seed=8)
+    return np.ascontiguousarray(probs[:, np.argsort(probs[0, :, 0])]), labels
+
+
+def literal_rows(key, replicate, n_units):
+    """Units drawn with replacement: so many from each leaf, then draw by draw; in order of leaves."""
+    sizes = [min(LEAF, n_units - first) for first in range(0, n_units, LEAF)]
+
+    def split(first, last, draws, node):
+        if last - first == 1:
+            return [draws]
+        half = (first + last) // 2
+        share = sum(sizes[first:half]) / sum(sizes[first:last])
+        left = resampling._binomial(draws, share, key, replicate, node)
+        right = split(half, last, draws - left, 2 * node + 1)
+        return [*split(first, half, left, 2 * node), *right]
+
+    rows = []
+    for leaf, draws in enumerate(split(0, len(sizes), n_units, 1)):
+        for draw in range(draws):
+            level = streams.uniform(key, streams.ROWS, replicate, draw, leaf)
+            rows.append(leaf * LEAF + int(level * sizes[leaf]))
+    return rows
+
+
+def literal_label(p, level):
+    """The first class whose running sum exceeds the level."""
+    point, running = level * math.fsum(p), 0.0
+    for k, q in enumerate(p):
+        running += q
+        if point < running:
+            return k
+    return len(p) - 1
+
+
+def literal_paper(probs, g, key, replicate, *, permuted):
+    """Lines 2 to 5."""
+    n, m, _ = probs.shape
+    rows = range(n) if permuted else sorted(literal_rows(key, replicate, n))
+    exponentials = [
+        -math.log1p(-streams.uniform(key, streams.WEIGHTS, replicate, j, 0)) for j in range(m)
+    ]
+    mixed = oracles.mixture(probs, [e / sum(exponentials) for e in exponentials])
+    labels, copies = [], dict.fromkeys(range(n), 0)
+    for row in rows:
+        level = streams.uniform(key, streams.LABELS, replicate, row, copies[row])
+        copies[row] += 1
+        labels.append(literal_label(mixed[row], level))
+    return g(mixed[list(rows)], np.array(labels))
+
+
+@pytest.mark.parametrize("null", ["paper", "permuted"])
+@pytest.mark.parametrize("measure", ["ece_conf", "ece_cwise"])
+def test_lines_1_to_7_against_their_transcription(measure, null):
+    probs, labels = two_members()
+    found = streamed(
+        probs, labels, measure=measure, null=NULLS[null], minimizer=THREE_POINTS, n_resamples=4
+    )
+    key = streams.key_of(3)
+    expected = [
+        literal_paper(probs, G[measure], key, d, permuted=null == "permuted") for d in range(4)
+    ]
+    np.testing.assert_allclose(found.null_distribution, expected, rtol=0, atol=1e-12)
+    values = [G[measure](oracles.mixture(probs, weights), labels) for weights in CORNERS]
+    assert found.statistic == pytest.approx(min(values), abs=1e-12)
+    np.testing.assert_array_equal(found.weights, CORNERS[int(np.argmin(values))])
+    assert found.pvalue == oracles.p_value(min(values), expected)
+
+
+@pytest.mark.parametrize("measure", ["ece_conf", "ece_cwise", "skce_ul"])
+def test_the_recentered_null_against_its_transcription(measure):
+    probs, labels = two_members()
+    found = streamed(
+        probs, labels, measure=measure, null="recentered", minimizer=THREE_POINTS, n_resamples=3
+    )
+    mixed = [oracles.mixture(probs, weights) for weights in CORNERS]
+    best = int(np.argmin([G[measure](one, labels) for one in mixed]))
+    assert found.statistic == pytest.approx(G[measure](mixed[best], labels), abs=1e-12)
+    offset = RESIDUAL[measure](mixed[best], labels)
+    key, n = streams.key_of(3), len(labels)
+    expected = []
+    for d in range(3):
+        if measure == "skce_ul":
+            rows = [
+                row for pair in literal_rows(key, d, n // 2) for row in (2 * pair, 2 * pair + 1)
+            ]
+        else:
+            rows = literal_rows(key, d, n)
+        values = [
+            oracles.recentered_value(measure, one[rows], labels[rows], offset) for one in mixed
+        ]
+        expected.append(min(values))
+    np.testing.assert_allclose(found.null_distribution, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("measure", ["ece_conf", "ece_cwise", "skce_ul"])
+def test_the_refitted_null_against_its_transcription(measure):
+    probs, labels = two_members()
+    found = streamed(
+        probs, labels, measure=measure, null="refit", minimizer=THREE_POINTS, n_resamples=3
+    )
+    likeliest = oracles.mixture(probs, oracles.em_weights(probs, labels))
+    mixed = [oracles.mixture(probs, weights) for weights in CORNERS]
+    key = streams.key_of(3)
+    expected = []
+    for d in range(3):
+        drawn = np.array(
+            [
+                literal_label(p, streams.uniform(key, streams.LABELS, d, n, 0))
+                for n, p in enumerate(likeliest)
+            ]
+        )
+        expected.append(min(G[measure](one, drawn) for one in mixed))
+    np.testing.assert_allclose(found.null_distribution, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("measure", ["ece_conf", "ece_cwise", "skce_ul"])
+def test_the_statistic_is_the_measure_at_the_weights(measure):
+    probs, labels = data(5_003, 4, 3)
+    found = streamed(probs, labels, measure=measure, null="refit", n_resamples=4)
+    expected = G[measure](oracles.mixture(probs, found.weights), labels)
+    assert found.statistic == pytest.approx(expected, abs=1e-12)
+
+
+# Whatever holds the data, and whoever passes over them -----------------------------------------
+
+
+def dyadic(n_samples=2_049, n_members=3, n_classes=4):
+    """Sixty-fourths, which every type can hold."""
+    rng = np.random.default_rng(4)
+    probs = rng.multinomial(64, np.full(n_classes, 1 / n_classes), size=(n_samples, n_members)) / 64
+    return probs, rng.integers(n_classes, size=n_samples)
+
+
+def mapped(probs, folder):
+    np.save(folder / "probs.npy", probs)
+    return np.load(folder / "probs.npy", mmap_mode="r")
+
+
+HELD = {
+    "float32": lambda probs, _: probs.astype(np.float32),
+    "float16": lambda probs, _: probs.astype(np.float16),
+    "big-endian": lambda probs, _: probs.astype(">f8"),
+    "big-endian float32": lambda probs, _: probs.astype(">f4"),
+    "Fortran": lambda probs, _: np.asfortranarray(probs),
+    "rows reversed": lambda probs, _: probs[::-1].copy()[::-1],
+    "classes reversed": lambda probs, _: probs[:, :, ::-1].copy()[:, :, ::-1],
+    "every other row": lambda probs, _: np.repeat(probs, 2, axis=0)[::2],
+    "members first": lambda probs, _: probs.transpose(1, 0, 2).copy().transpose(1, 0, 2),
+    "memory map": mapped,
+    "memory map of float32": lambda probs, folder: mapped(probs.astype(np.float32), folder),
+    "read-only": lambda probs, _: np.frombuffer(probs.tobytes()).reshape(probs.shape),
+    "list of members": lambda probs, _: list(probs.transpose(1, 0, 2)),
+    "set": lambda probs, _: ClassifierSet(probs),
+}
+
+
+@pytest.mark.parametrize("held", HELD)
+@pytest.mark.parametrize("null", ["paper", "recentered"])
+def test_the_layout_and_the_type_of_the_array_change_nothing(held, null, tmp_path):
+    probs, labels = dyadic()
+    options = {"null": null, "n_resamples": 4}
+    given = HELD[held](probs, tmp_path)
+    before = np.array(given) if not isinstance(given, ClassifierSet) else given.probs.copy()
+    expected, found = streamed(probs, labels, **options), streamed(given, labels, **options)
+    assert_same_bits(found, expected)
+    after = np.array(given) if not isinstance(given, ClassifierSet) else given.probs
+    assert after.tobytes() == before.tobytes()
+    assert_same(found, packed(given, labels, **options))
+
+
+def test_input_that_can_be_written_is_left_as_it_was():
+    probs, labels = data(2_049, 3, 3)
+    copies = probs.copy(), labels.copy()
+    for null in NULLS.values():
+        streamed(probs, labels, null=null)
+    np.testing.assert_array_equal(probs, copies[0])
+    np.testing.assert_array_equal(labels, copies[1])
+    assert probs.flags.writeable
+    assert labels.flags.writeable
+
+
+@pytest.mark.parametrize(("measure", "null"), CASES)
+def test_the_number_of_threads_changes_no_bit(measure, null):
+    probs, labels = data(9_001, 3, 3)
+    options = {"measure": measure, "null": NULLS[null], "n_resamples": 20}
+    one, two, three = (streamed(probs, labels, n_jobs=n, **options) for n in (1, 2, 3))
+    assert_same_bits(two, one)
+    assert_same_bits(three, one)
+
+
+@pytest.mark.parametrize("rows_in_range", [2, 100, 1_000, LEAF, 2 * LEAF, 3 * LEAF + 2, 2**16])
+@pytest.mark.parametrize(
+    ("measure", "null"), [("ece_conf", "paper"), ("skce_ul", "recentered"), ("ece_cwise", "refit")]
+)
+def test_any_even_range_gives_the_same_numbers(rows_in_range, measure, null):
+    n_samples = 2_049 if rows_in_range > 2 else 301
+    probs, labels = data(n_samples, 2, 3)
+    options = {"measure": measure, "null": null, "n_resamples": 4}
+    found = streamed(probs, labels, rows_in_range=rows_in_range, **options)
+    assert_same(found, packed(probs, labels, **options))
+
+
+@pytest.mark.parametrize("in_cache", [1, 40, 1_000])
+@pytest.mark.parametrize(
+    ("measure", "null"), [("ece_conf", "paper"), ("skce_ul", "recentered"), ("ece_cwise", "refit")]
+)
+def test_blocks_of_any_size_give_the_same_numbers(in_cache, measure, null, monkeypatch):
+    # Many members and classes leave room for a pair of rows in a block, and no less.
+    probs, labels = data(2_049, 2, 3)
+    options = {"measure": measure, "null": null, "n_resamples": 4}
+    expected = packed(probs, labels, **options)
+    monkeypatch.setattr(jobs, "_IN_CACHE", in_cache)
+    assert_same(streamed(probs, labels, **options), expected)
+
+
+def test_ranges_grow_with_the_data_and_stay_even():
+    for n_samples in (1, 2**18, 2**24, 2**24 + 1, 10**8, 10**9 + 7):
+        size = jobs.range_size(n_samples)
+        assert size % (2 * LEAF) == 0
+        assert -(-n_samples // size) <= jobs._RANGES
+    assert jobs.range_size(2**24) == jobs._RANGE
+    assert jobs.range_size(2**24 + 1) == 2 * jobs._RANGE
+
+
+@pytest.mark.parametrize("null", ["recentered", "refit"])
+def test_how_much_a_pass_may_return_changes_no_bit(null, monkeypatch):
+    probs, labels = data(2_049, 3, 3)
+    options = {"measure": "ece_cwise", "null": null}
+    expected = streamed(probs, labels, **options)
+    monkeypatch.setattr("hullcal.engines.streamed._SUMS", 1_000)
+    assert_same_bits(streamed(probs, labels, **options), expected)
+    monkeypatch.setattr("hullcal.engines.streamed.TOGETHER", 3)
+    assert_same_bits(streamed(probs, labels, **options), expected)
+
+
+def test_another_seed_gives_other_replicates():
+    probs, labels = data(2_049, 2, 3)
+    for null in NULLS.values():
+        one, other = (streamed(probs, labels, null=null, rng=seed) for seed in (3, 4))
+        assert not np.isin(one.null_distribution, other.null_distribution).any()
+
+
+# Steps of the search ---------------------------------------------------------------------------
+
+
+class InStep(StepwiseObjective):
+    """A packed objective that is asked in steps; it keeps a record of the points."""
+
+    def __init__(self, inner: Packed):
+        self.inner, self.measure, self.asked = inner, inner.measure, 0
+
+    n_members = property(lambda self: self.inner.n_members)
+    n_classes = property(lambda self: self.inner.n_classes)
+    n_samples = property(lambda self: self.inner.n_samples)
+    n_cases = property(lambda self: self.inner.n_cases)
+    starts = property(lambda self: self.inner.starts)
+
+    def answer(self, moves):
+        found = []
+        for move in moves:
+            base = self.inner.mixed(move.base)
+            flat = self.inner.members.reshape(self.n_members, -1)
+            for (gaining, losing), amount in zip(move.pairs, move.amounts, strict=True):
+                trial = np.empty(base.size)
+                mixing.shift(base.reshape(-1), flat, gaining, losing, amount, trial)
+                found.append(
+                    self.measure.evaluate(
+                        trial.reshape(base.shape),
+                        self.inner.labels[move.case],
+                        self.inner.parameters,
+                        row_weights=self.inner.row_weights[move.case],
+                        offset=self.inner.offset,
+                    )
+                )
+                self.asked += 1
+        return np.array(found)
+
+    def maximum_likelihood(self):
+        raise NotImplementedError
+
+    recentered = drawing_labels = drawing_rows = impossible = together = threads = (
+        maximum_likelihood
+    )
+
+
+@pytest.mark.parametrize("budget", [1, 2, 3, 4, 5, 10, 37, 200, 1_000])
+@pytest.mark.parametrize("measure", ["ece_conf", "ece_cwise", "skce_ul", "hl_cwise"])
+def test_a_search_in_steps_is_the_compiled_one(budget, measure):
+    for seed, n_members in [(0, 2), (1, 3), (2, 6)]:
+        probs, labels = data(70, n_members, 3, seed=seed)
+        g = hc.measures.resolve(measure)
+        one = local.packed_problem(ClassifierSet(probs), labels.astype(np.int32), g).packed
+        key = streams.key_of(seed)
+        objective = one.drawing_rows(key)(0, 3)
+        search = Pairwise(max_evaluations=budget)
+        expected, in_step = search.search(objective, key), InStep(objective)
+        found = search.search(in_step, key)
+        for name in ("weights", "values", "n_evaluations", "converged"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+        # Points are asked for ahead, but none is left out.
+        assert in_step.asked >= found.n_evaluations.sum()
+
+
+@pytest.mark.parametrize("budget", [1, 2, 3, 10, 200])
+def test_both_searches_visit_the_same_points(budget):
+    # Members are the corners, so the first row of a combination is its weights.
+    probs = np.tile(np.eye(4), (6, 1, 1))
+    probs[1:] = data(5, 4, 4)[0]
+    target = np.array([0.1, 0.0, 0.65, 0.25])
+    visited = []
+
+    def distance(mixed, _):
+        visited.append(mixed[0])
+        return float(((mixed[0] - target) ** 2).sum())
+
+    g = hc.measures.resolve(distance)
+    one = local.packed_problem(ClassifierSet(probs), np.zeros(6, dtype=np.int32), g).packed
+    search = Pairwise(max_evaluations=budget)
+    expected = search.search(one, streams.key_of(2))
+    by_loop = np.array(visited)
+    assert len(by_loop) == budget
+    visited.clear()
+    found = search.search(InStep(one), streams.key_of(2))
+    in_steps = np.array(visited)
+    np.testing.assert_array_equal(found.weights, expected.weights)
+    # The same points in the same order, among those that were asked for ahead in vain.
+    place = 0
+    for point in by_loop:
+        same = (in_steps[place:] == point).all(axis=1)
+        assert same.any()
+        place += int(np.argmax(same)) + 1
+
+
+# Interruptions, memory, and what never streams -------------------------------------------------
+
+
+class Counted:
+    """Passes over the rows, counted."""
+
+    def __init__(self, patch):
+        self.n, total = 0, local.ArrayPasses.total
+
+        def counted(passes, job):
+            self.n += 1
+            return total(passes, job)
+
+        patch.setattr(local.ArrayPasses, "total", counted)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("null", ["recentered", "refit", "paper"])
+def test_an_interruption_ends_the_run(null, n_jobs, monkeypatch):
+    probs, labels = data(5_003, 2, 3)
+    passes = Counted(monkeypatch)
+    at = []
+
+    def interrupt(done, total):
+        at.append((passes.n, done, total))
+        raise KeyboardInterrupt
+
+    options = {"null": null, "n_resamples": 400, "n_jobs": n_jobs}
+    with pytest.raises(KeyboardInterrupt):
+        streamed(probs, labels, progress=interrupt, **options)
+    # It comes after a part of the replicates, and no further pass follows.
+    ((n_passes, done, total),) = at
+    assert passes.n == n_passes
+    assert 0 < done < total == 400
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_interruption_within_a_pass_ends_it(n_jobs, monkeypatch):
+    probs, labels = data(40 * 2 * LEAF, 2, 2)
+    begun = []
+    over = jobs.Job.over
+
+    def interrupted(job, rows):
+        begun.append(rows.first)
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+        return over(job, rows)
+
+    monkeypatch.setattr(jobs.Job, "over", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        streamed(probs, labels, null="paper", n_resamples=4, n_jobs=n_jobs)
+    assert len(begun) < 20
+
+
+def test_a_large_array_is_read_where_it_is():
+    rng = np.random.default_rng(0)
+    n_samples, n_members, n_classes = 400_000, 4, 10
+    probs = rng.random((n_samples, n_members, n_classes), dtype=np.float32)
+    probs /= probs.sum(axis=2, keepdims=True)
+    labels = rng.integers(n_classes, size=n_samples)
+    assert probs.nbytes == 64_000_000
+    peaks = {}
+    for null in ("paper", "recentered"):
+        search = Pairwise(max_evaluations=3)
+        options = {"null": null, "minimizer": search, "n_resamples": 1}
+        streamed(probs[:3_000], labels[:3_000], **options)
+        tracemalloc.start()
+        try:
+            before = tracemalloc.get_traced_memory()[0]
+            tracemalloc.reset_peak()
+            streamed(probs, labels, rows_in_range=2**16, n_jobs=2, **options)
+            peaks[null] = tracemalloc.get_traced_memory()[1] - before
+        finally:
+            tracemalloc.stop()
+    assert max(peaks.values()) < 0.3 * probs.nbytes, peaks
+
+
+def mean_gap(probs, labels):
+    """A measure of the user's own."""
+    return float(abs(probs[:, 0].mean() - (labels == 0).mean()))
+
+
+class Doubled(hc.ConfidenceECE):
+    """A loop of its own, whose halves are those of its base."""
+
+    @staticmethod
+    def value(mixed, labels, row_weights, parameters, offset, state, scratch):
+        loop = hc.ConfidenceECE.value
+        return 2.0 * loop(mixed, labels, row_weights, parameters, offset, state, scratch)
+
+
+class DoubledSKCE(hc.SKCE):
+    """The same of a measure whose loops are properties."""
+
+    @property
+    def value(self):
+        return _doubled_skce
+
+
+def _doubled_skce(*arguments):
+    return 2.0 * hc.SKCE(estimator="ul").value(*arguments)
+
+
+class Deciles(hc.ConfidenceECE):
+    """Edges at the quantiles of the mean member's confidence, so that no pass over blocks will do."""
+
+    def parameters(self, average):
+        inner = np.quantile(average.max(axis=1), np.arange(1, self.n_bins) / self.n_bins)
+        return np.concatenate([[0.0], inner, [1.0]])
+
+
+@pytest.mark.parametrize("null", ["refit", "maximized"])
+@pytest.mark.parametrize(
+    "measure",
+    [
+        "hl_cwise",
+        "skce_uq",
+        "skce_b",
+        pytest.param(hc.SKCE(bandwidth="median"), id="median"),
+        pytest.param(hc.SKCE(kernel=ExponentialTV(bandwidth="median")), id="median of a kernel"),
+        pytest.param(mean_gap, id="callable"),
+        pytest.param(Doubled(), id="loop of a subclass"),
+        pytest.param(DoubledSKCE(), id="loop of a subclass of SKCE"),
+        pytest.param(Deciles(), id="parameters from the mean member"),
+    ],
+)
+def test_a_measure_that_does_not_add_up_goes_on_in_memory(measure, null, monkeypatch):
+    probs, labels = data(1_301, 2, 3)
+    options = {"measure": measure, "null": null, "n_resamples": 4, "minimizer": THREE_POINTS}
+    expected = packed(probs, labels, **options)
+    stay_in_memory(monkeypatch)
+    assert_same_bits(packed(probs, labels, **options), expected)
+
+
+def stay_in_memory(patch):
+    """All data are large, and yet nothing may stream."""
+
+    def of(*_):
+        raise AssertionError("these data are not to be streamed")
+
+    patch.setattr(local, "_MANY_ROWS", 0)
+    patch.setattr(local, "_LARGE", 0)
+    patch.setattr(Streamed, "of", of)
+
+
+def test_a_null_that_needs_the_predictions_goes_on_in_memory(monkeypatch):
+    probs, labels = data(300, 2, 3)
+    expected = packed(probs, labels, null="stacked")
+    stay_in_memory(monkeypatch)
+    assert_same_bits(packed(probs, labels, null="stacked"), expected)
+
+
+def test_a_search_that_needs_the_predictions_goes_on_in_memory(monkeypatch):
+    probs, labels = data(100, 2, 3)
+    expected = packed(probs, labels, minimizer="exact", n_resamples=4)
+    stay_in_memory(monkeypatch)
+    assert_same_bits(packed(probs, labels, minimizer="exact", n_resamples=4), expected)
+    with pytest.raises(AssertionError, match="not to be streamed"):
+        packed(probs, labels)
+
+
+# Uncompiled ------------------------------------------------------------------------------------
+
+
+def outcomes():
+    """Of data with two leaves; the null "recentered" would take a hundred passes to judge itself."""
+    probs, labels = data(LEAF + 77, 2, 2)
+    found = {}
+    for measure, null in [("ece_conf", "paper"), ("ece_cwise", "permuted"), ("skce_ul", "refit")]:
+        result = streamed(
+            probs,
+            labels,
+            measure=measure,
+            null=NULLS[null],
+            n_resamples=1,
+            minimizer=Pairwise(max_evaluations=4),
+            rows_in_range=512,
+        )
+        found[f"{measure} {null}"] = [result.statistic, *result.weights, *result.null_distribution]
+    return found
+
+
+def test_the_passes_run_uncompiled_and_give_the_same_numbers():
+    source = Path(hc.__file__).parents[1]
+    path = os.pathsep.join([str(source), str(Path(__file__).parent)])
+    done = subprocess.run(
+        [sys.executable, __file__],
+        env={**os.environ, "PYTHONPATH": path, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"exit code {done.returncode}\n{done.stderr[-2000:]}"
+    answer = json.loads(done.stdout)
+    assert answer["compiled"] is False
+    expected = outcomes()
+    assert answer["outcomes"].keys() == expected.keys()
+    for what, numbers in expected.items():
+        found = answer["outcomes"][what]
+        np.testing.assert_allclose(found, numbers, rtol=0, atol=1e-12, err_msg=what)
+
+
+if __name__ == "__main__":
+    loop = hc.measures.resolve("ece_conf").value
+    print(json.dumps({"compiled": is_compiled(loop), "outcomes": outcomes()}))
