@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 import hullcal as hc
 from experiments.deep_ensembles.classifiers import Kind, predictions
+from hullcal.engines.local import LocalData
 from hullcal.minimizers import Cobyla
 from hullcal.simulation import protocols
 
@@ -61,7 +61,8 @@ def row(
     calibration, test = train_test_split(
         np.arange(len(labels)), test_size=0.5, random_state=SPLIT_SEED
     )
-    held = hc.ClassifierSet(probs[calibration])
+    # Checked and packed once for all tests.
+    held = LocalData(*hc.ClassifierSet.with_labels(probs[calibration], labels[calibration]))
     later = hc.ClassifierSet(probs[test])
     found: dict[str, Any] = {
         "classifier": kind.name,
@@ -77,7 +78,7 @@ def row(
     for name, measure in MEASURES.items():
         g = measure(n_bins=setting.n_bins)
         found[f"ece_{name}"] = g(average, labels[test])
-        found |= _tests(name, g, setting, held, labels[calibration], n_jobs, seed)
+        found |= _tests(name, g, setting, held, n_jobs, seed)
         weights = np.array(found[f"weights_{name}"])
         found[f"accuracy_{name}"] = later.accuracy(labels[test], weights=weights)
         found[f"weighted_ece_{name}"] = g(later.mix(weights), labels[test])
@@ -92,16 +93,21 @@ def _tests(
     name: str,
     g: Any,
     setting: Setting,
-    held: hc.ClassifierSet,
-    labels: NDArray[np.int64],
+    held: LocalData,
     n_jobs: int,
     seed: int,
 ) -> dict[str, Any]:
     """p-values of all nulls; the weights are those of line 7, the same for all of them."""
     found: dict[str, Any] = {}
-    common = {"n_resamples": setting.n_resamples, "alpha": ALPHA, "rng": seed, "n_jobs": n_jobs}
+    common = {
+        "n_resamples": setting.n_resamples,
+        "alpha": ALPHA,
+        "rng": seed,
+        "n_jobs": n_jobs,
+        "engine": hc.engines.Opened(held),
+    }
     for null in NULLS:
-        result = hc.calibration_test(held, labels, measure=g, null=null, **common)
+        result = hc.calibration_test((), (), measure=g, null=null, **common)
         found[f"p_{name}_{null}"] = result.pvalue
         found[f"doubtful_{name}_{null}"] = result.doubtful
         found[f"weights_{name}"] = result.weights.tolist()
@@ -109,8 +115,8 @@ def _tests(
     if setting.authors:
         protocol = protocols.AUTHORS
         result = hc.calibration_test(
-            held,
-            labels,
+            (),
+            (),
             measure=protocol.measure(g),
             null=protocol.null(hc.nulls.Paper()),
             minimizer=Cobyla(),

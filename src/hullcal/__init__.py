@@ -25,11 +25,13 @@ _HOME = {
     "InvalidInputError": "_validation",
     "HullcalWarning": "_validation",
     "ApproximationWarning": "_validation",
+    "EngineError": "_validation",
 }
 _ROOMS = (
     "assessment",
     "binning",
     "classical",
+    "engines",
     "ensembles",
     "io",
     "kernels",
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from hullcal import assessment as assessment
     from hullcal import binning as binning
     from hullcal import classical as classical
+    from hullcal import engines as engines
     from hullcal import ensembles as ensembles
     from hullcal import io as io
     from hullcal import kernels as kernels
@@ -59,6 +62,7 @@ if TYPE_CHECKING:
     from hullcal import simulation as simulation
     from hullcal import uncertainty as uncertainty
     from hullcal._validation import ApproximationWarning as ApproximationWarning
+    from hullcal._validation import EngineError as EngineError
     from hullcal._validation import HullcalWarning as HullcalWarning
     from hullcal._validation import InvalidInputError as InvalidInputError
     from hullcal.algorithm import calibration_test as calibration_test

@@ -59,6 +59,8 @@ class LocalData(Data):
         self.n_classes = classifiers.n_classes
         self.members, self.notes = classifiers.members, classifiers.notes
         self.classifiers, self.labels = classifiers, labels
+        # Several tests of the same data share what is packed for the first.
+        self._packed: Problem | None = None
 
     def problem(self, measure: Measure, *, in_memory: bool, n_jobs: int) -> Problem:
         classifiers, labels = self.classifiers, self.labels
@@ -66,18 +68,25 @@ class LocalData(Data):
         assert labels is not None
         large = self.n_samples >= _MANY_ROWS and classifiers.probs.size >= _LARGE
         if in_memory or not large or not measure.streams():
-            return packed_problem(classifiers, labels, measure)
+            if self._packed is None or self._packed.packed.measure != measure:
+                members = None if self._packed is None else self._packed.packed.members
+                self._packed = packed_problem(classifiers, labels, measure, members)
+            return self._packed
         distinct = classifiers.distinct
         passes = ArrayPasses(classifiers.probs, labels, distinct.positions, n_jobs)
         return Problem(Streamed.of(measure, passes), distinct)
 
 
 def packed_problem(
-    classifiers: ClassifierSet, labels: NDArray[np.int32], measure: Measure
+    classifiers: ClassifierSet,
+    labels: NDArray[np.int32],
+    measure: Measure,
+    members: Floats | None = None,
 ) -> Problem:
-    """Pack predictions for the compiled loops; identical members become one."""
+    """Pack predictions for the compiled loops, unless they are; identical members become one."""
     distinct = classifiers.distinct
-    members = _packed(classifiers.probs, distinct.positions)
+    if members is None:
+        members = _packed(classifiers.probs, distinct.positions)
     average = np.empty(members.shape[1:])
     mix(members, distinct.copies / len(distinct.owner), average)
     packed = Packed(

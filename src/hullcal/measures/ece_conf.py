@@ -55,10 +55,13 @@ class ConfidenceECE(Measure):
         return _OverEntries(n_bins=self.n_bins, n_rows=n_samples)
 
     def matters(self, members: Floats) -> NDArray[np.bool_]:
-        # A class whose largest probability is below another's smallest is never predicted.
-        least: Floats = members.min(axis=0).max(axis=0)
+        # A class whose largest probability is below another's smallest is never predicted, nor is one
+        # that is below another in every member.
+        least: Floats = members.min(axis=0)
         largest: Floats = members.max(axis=0)
-        return largest >= least * (1.0 - ROUNDING)
+        found: NDArray[np.bool_] = largest >= least.max(axis=0) * (1.0 - ROUNDING)
+        _leave_out_dominated(members, least, found)
+        return found
 
     def entry_parameters(
         self, rows: NDArray[np.int32], classes: NDArray[np.int32], n_samples: int
@@ -151,6 +154,48 @@ def _value(mixed, labels, row_weights, edges, offset, state, scratch):  # type: 
 ConfidenceECE.value = staticmethod(_value)
 ConfidenceECE.accumulate = staticmethod(_accumulate)
 ConfidenceECE.finish = staticmethod(_finish)
+
+
+#: Classes of a row that may dominate others: those with the largest smallest probabilities.
+_STRONG = 12
+
+
+@compiled
+def _leave_out_dominated(members, least, found):  # type: ignore[no-untyped-def]
+    """Take out of `found` the classes that some strong class of their row exceeds in every member.
+
+    Where a member gives 0 it need not be exceeded: at weights that leave a class 0, it is not the
+    largest.
+    """
+    n_members, n_classes, n_rows = members.shape
+    strong = np.empty(_STRONG, dtype=np.int64)
+    for n in range(n_rows):
+        n_strong = 0
+        for k in range(n_classes):
+            if not found[k, n]:
+                continue
+            # Kept in order, the strongest first.
+            place = n_strong
+            while place > 0 and least[strong[place - 1], n] < least[k, n]:
+                if place < _STRONG:
+                    strong[place] = strong[place - 1]
+                place -= 1
+            if place < _STRONG:
+                strong[place] = k
+                n_strong = min(n_strong + 1, _STRONG)
+        for k in range(n_classes):
+            if not found[k, n]:
+                continue
+            for s in range(n_strong):
+                m = 0
+                while m < n_members and (
+                    members[m, k, n] == 0.0
+                    or members[m, k, n] < members[m, strong[s], n] * (1.0 - ROUNDING)
+                ):
+                    m += 1
+                if m == n_members:
+                    found[k, n] = False
+                    break
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,130 @@
+"""A test that was stopped goes on: journals of finished resamples."""
+
+import json
+
+import numpy as np
+import pytest
+
+import hullcal as hc
+
+NULLS = ["paper", "recentered", "refit", "stacked"]
+OPTIONS = {"n_resamples": 60, "rng": 3}
+
+
+class Stopped(Exception):
+    """What a progress callback raises to stop a run."""
+
+
+def data(seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.dirichlet(np.ones(3), size=(120, 3)), rng.integers(0, 3, 120)
+
+
+def stop(done, total):
+    if done > 10:
+        raise Stopped
+
+
+def lines(folder):
+    return (folder / "journal.jsonl").read_text(encoding="utf-8").splitlines()
+
+
+def stopped(folder, null="refit", n_jobs=3):
+    with pytest.raises(Stopped):
+        hc.calibration_test(
+            *data(), null=null, journal=folder, n_jobs=n_jobs, progress=stop, **OPTIONS
+        )
+
+
+@pytest.mark.parametrize("null", NULLS)
+def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(null, tmp_path):
+    whole = hc.calibration_test(*data(), null=null, **OPTIONS)
+    stopped(tmp_path / "j", null)
+    before = len(lines(tmp_path / "j"))
+    resumed = hc.calibration_test(*data(), null=null, journal=tmp_path / "j", **OPTIONS)
+    assert before > 2  # something was kept, something was missing
+    assert len(lines(tmp_path / "j")) > before
+    assert (resumed.null_distribution == whole.null_distribution).all()
+    assert resumed.statistic == whole.statistic
+    assert resumed.n_evaluations == whole.n_evaluations
+
+
+def test_what_is_known_is_not_run_again(tmp_path):
+    first = hc.calibration_test(*data(), null="refit", journal=tmp_path, **OPTIONS)
+    path = tmp_path / "journal.jsonl"
+    before = path.read_bytes()
+    again = hc.calibration_test(*data(), null="refit", journal=tmp_path, n_jobs=2, **OPTIONS)
+    assert path.read_bytes() == before
+    assert (again.null_distribution == first.null_distribution).all()
+
+
+def test_without_a_seed_the_journal_s_is_taken(tmp_path):
+    first = hc.calibration_test(*data(), null="refit", journal=tmp_path, n_resamples=19)
+    again = hc.calibration_test(*data(), null="refit", journal=tmp_path, n_resamples=19)
+    assert again.seed == first.seed
+    assert (again.null_distribution == first.null_distribution).all()
+
+
+def test_a_torn_last_line_is_run_again(tmp_path):
+    whole = hc.calibration_test(*data(), null="refit", **OPTIONS)
+    stopped(tmp_path)
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(path.read_bytes()[:-7])
+    resumed = hc.calibration_test(*data(), null="refit", journal=tmp_path, **OPTIONS)
+    assert (resumed.null_distribution == whole.null_distribution).all()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"n_resamples": 61}, {"rng": 4}, {"measure": "ece_cwise"}, {"null": "recentered"}],
+    ids=lambda other: next(iter(other)),
+)
+def test_another_configuration_is_refused(other, tmp_path):
+    hc.calibration_test(*data(), journal=tmp_path, **{"null": "refit", **OPTIONS})
+    with pytest.raises(hc.InvalidInputError, match="same configuration"):
+        hc.calibration_test(*data(), journal=tmp_path, **{"null": "refit", **OPTIONS, **other})
+
+
+def test_other_data_are_refused(tmp_path):
+    hc.calibration_test(*data(), null="refit", journal=tmp_path, **OPTIONS)
+    with pytest.raises(hc.InvalidInputError, match="same data"):
+        hc.calibration_test(*data(1), null="refit", journal=tmp_path, **OPTIONS)
+
+
+def test_values_are_kept_to_the_last_bit(tmp_path):
+    result = hc.calibration_test(*data(), null="refit", journal=tmp_path, **OPTIONS)
+    blocks = [json.loads(line) for line in lines(tmp_path)[1:]]
+    kept = {}
+    for block in blocks:
+        part, first, _ = block["block"]
+        if part == "":
+            kept |= {first + i: v for i, v in enumerate(block["columns"]["values"])}
+    assert [kept[d] for d in range(60)] == result.null_distribution.tolist()
+
+
+def test_an_assessment_keeps_a_journal_for_each_test(tmp_path):
+    options = {"measures": ["ece_conf", "ece_cwise"], "nulls": ["refit", "paper"], **OPTIONS}
+    whole = hc.assessment.assess(*data(), **options)
+
+    def stop_later(what, done, total):
+        if done > total // 2:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        hc.assessment.assess(*data(), journal=tmp_path, progress=stop_later, **options)
+    resumed = hc.assessment.assess(*data(), journal=tmp_path, **{**options, "rng": None})
+    assert [r.seed for r in resumed.results] == [3] * 4
+    for one, other in zip(whole.results, resumed.results, strict=True):
+        assert (one.null_distribution == other.null_distribution).all()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "ece_conf-paper", "ece_conf-refit", "ece_cwise-paper", "ece_cwise-refit",
+    ]  # fmt: skip
+
+
+def test_stopping_early_goes_on_as_well(tmp_path):
+    options = {"null": "refit", "stop_after": 5, **OPTIONS}
+    whole = hc.calibration_test(*data(), **options)
+    for _ in range(2):
+        kept = hc.calibration_test(*data(), journal=tmp_path, **options)
+        assert kept.pvalue == whole.pvalue
+        assert (kept.null_distribution == whole.null_distribution).all()
