@@ -119,7 +119,7 @@ def calibration_test(
         in_memory = reference.needs_predictions(g) or search.needs_predictions
         problem = data.problem(g, in_memory=in_memory, n_jobs=n_jobs)
         settings = {
-            "measure": g.settings(),
+            "measure": problem.objective.measure.settings(),
             "minimizer": search.settings(),
             "null": reference.settings(),
             **({} if stop_after is None else {"stop_after": stop_after}),
@@ -137,7 +137,8 @@ def calibration_test(
             resampling = Resampling(n_resamples, key_of(seed), n_jobs, report, stop_after, finished)
             # Lines 1 to 5 and line 7; lines 6 and 8 follow from what they leave behind.
             outcome = reference.run(problem, search, resampling)
-        notes = (*data.notes, *problem.notes(), *outcome.notes)
+        exactness = problem.objective.notes_at(outcome.weights)
+        notes = (*data.notes, *problem.notes(), *exactness, *outcome.notes)
     return CalibrationTestResult(
         statistic=outcome.statistic,
         weights=problem.distinct.share(outcome.weights),
@@ -192,7 +193,8 @@ def minimize(
         search.check(g, data.n_members)
         problem = data.problem(g, in_memory=search.needs_predictions, n_jobs=1)
         minima = search.minimize(problem.objective, key_of(seed))
-        notes = data.notes + problem.notes()
+        exactness = problem.objective.notes_at(minima.weights[0])
+        notes = data.notes + problem.notes() + exactness
     return MinimizeResult(
         weights=problem.distinct.share(minima.weights[0]),
         value=float(minima.values[0]),
@@ -200,7 +202,10 @@ def minimize(
         converged=bool(minima.converged[0]),
         measure=g.name,
         minimizer=search.name,
-        settings={"measure": g.settings(), "minimizer": search.settings()},
+        settings={
+            "measure": problem.objective.measure.settings(),
+            "minimizer": search.settings(),
+        },
         seed=seed,
         members=data.members,
         notes=notes,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hullcal._compiled.resampling import LEAF, leaf_draws
 from hullcal.engines import _row_loops as loops
+from hullcal.engines._likelihood_loops import em, impossible
 from hullcal.measures import Measure
 
 Floats = NDArray[np.float64]
@@ -248,7 +249,7 @@ class EmStep(_OverCases):
         return len(self.cases), len(self.positions) + 2
 
     def _add(self, rows: Rows, sums: Floats) -> None:
-        loops.em(
+        em(
             self.at,
             sums,
             rows.probs,
@@ -269,4 +270,4 @@ class Impossible(Job):
         return 1, 1
 
     def _add(self, rows: Rows, sums: Floats) -> None:
-        sums[0, 0] += loops.impossible(rows.probs, self.positions, rows.labels)
+        sums[0, 0] += impossible(rows.probs, self.positions, rows.labels)

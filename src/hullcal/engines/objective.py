@@ -113,6 +113,10 @@ class Objective(ABC):
     def threads(self, wanted: int) -> int:
         """On how many threads replicates are to be searched."""
 
+    def notes_at(self, weights: Floats) -> tuple[str, ...]:
+        """What a user should hear of how exact g is at these weights."""
+        return ()
+
     def parts(self, *, starts: bool = True) -> Iterator[Objective]:
         """Objectives to be searched in the place of this one: all its cases, in order."""
         yield self

@@ -19,6 +19,7 @@ from hullcal.engines.objective import (
     Moves,
     StepwiseObjective,
 )
+from hullcal.engines.pair_jobs import PairSums
 from hullcal.measures import Measure
 
 Floats = NDArray[np.float64]
@@ -41,6 +42,10 @@ class Passes(ABC):
     def total(self, job: Job) -> Floats:
         """The job's sums over all rows."""
 
+    def pair_total(self, job: PairSums) -> Floats:
+        """The job's sums over all pairs of rows, if any two ranges can be brought together."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True, slots=True)
 class Streamed(StepwiseObjective):
@@ -55,9 +60,9 @@ class Streamed(StepwiseObjective):
     @classmethod
     def of(cls, measure: Measure, passes: Passes) -> Streamed:
         """The data's objective, for a measure that adds up over rows."""
-        nothing = np.empty((0, passes.n_classes))
-        offset = measure.no_offset(passes.n_classes)
-        return cls(measure, passes, measure.parameters(nothing), offset)
+        parameters = measure.parameters_without_average()
+        assert parameters is not None
+        return cls(measure, passes, parameters, measure.no_offset(passes.n_classes))
 
     @property
     def n_members(self) -> int:
@@ -107,24 +112,31 @@ class Streamed(StepwiseObjective):
         return np.concatenate([*found, self._pass(some)])
 
     def _pass(self, moves: Sequence[Moves]) -> Floats:
-        return self._finished(self._states(moves))
+        finish_pairs = self.measure.finish_pairs
+        if finish_pairs is None:
+            return self._finished(self._states(moves))
+        sums = self.passes.pair_total(PairSums(**self._asked(moves)))
+        return np.array([finish_pairs(own, self.n_samples) for own in sums])
 
     def _states(self, moves: Sequence[Moves]) -> Floats:
+        return self.passes.total(Residuals(**self._asked(moves)))
+
+    def _asked(self, moves: Sequence[Moves]) -> dict[str, Any]:
+        """The fields of a job about these moves."""
         cases = np.array([one.case for one in moves])
         # Only the cases that are asked for have to be drawn.
         wanted, case_of = np.unique(cases, return_inverse=True)
-        job = Residuals(
-            measure=self.measure,
-            parameters=self.parameters,
-            cases=self.cases.only(wanted),
-            bases=np.array([one.base for one in moves]),
-            case_of=case_of.astype(np.int64),
-            ends=np.cumsum([len(one.amounts) for one in moves]),
-            pairs=np.concatenate([one.pairs for one in moves]),
-            amounts=np.concatenate([one.amounts for one in moves]),
+        return {
+            "measure": self.measure,
+            "parameters": self.parameters,
+            "cases": self.cases.only(wanted),
+            "bases": np.array([one.base for one in moves]),
+            "case_of": case_of.astype(np.int64),
+            "ends": np.cumsum([len(one.amounts) for one in moves]),
+            "pairs": np.concatenate([one.pairs for one in moves]),
+            "amounts": np.concatenate([one.amounts for one in moves]),
             **self._common,
-        )
-        return self.passes.total(job)
+        }
 
     def _finished(self, states: Floats) -> Floats:
         finish = self.measure.finish
@@ -185,7 +197,28 @@ class Streamed(StepwiseObjective):
         data = replace(self, cases=Cases.data(), offset=nothing)
         states = data._states([Moves.none(0, weights)])
         data._finished(states)
-        return replace(self, offset=states[0].copy())
+        return replace(self, offset=states[0, : len(nothing)].copy())
+
+    def error_bound(self, weights: Floats) -> float:
+        """At most how far g at these weights is from the exact measure, for the first case."""
+        if not self.measure.approximate:
+            return 0.0
+        here = [Moves.none(0, weights)]
+        finer = self.measure.refined(self._states(here)[0], self.n_samples)
+        closer = replace(self, measure=finer, parameters=finer.parameters(self.offset))
+        return finer.error_bound(closer._states(here)[0], self.n_samples)
+
+    def notes_at(self, weights: Floats) -> tuple[str, ...]:
+        """What a user should hear of how exact g is at these weights."""
+        if not self.measure.approximate:
+            return ()
+        bound = self.error_bound(weights)
+        # Rounding to two digits must not make it smaller.
+        stated = "may be infinite" if np.isinf(bound) else f"is at most {1.06 * bound:.2g} away"
+        return (
+            f"measure `{self.measure.name}` was added up over chunks, in cells of like probabilities: "
+            f"at these weights the exact value {stated}",
+        )
 
     def drawing_labels(self, weights: Floats, key: NDArray[np.uint64]) -> Draw:
         def draw(first: int, last: int) -> Streamed:

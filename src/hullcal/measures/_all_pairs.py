@@ -40,10 +40,17 @@ def pack(mixed, labels, row_weights, parameters, packed):  # type: ignore[no-unt
     errors w (p - e_y). The classes of a block are a fixed number apart, which is how a compiler sees
     that loops over several of them can be vectorised.
     """
+    n_rows = pack_more(mixed, labels, row_weights, parameters, 0, packed)
+    fill_up(mixed.shape[0], n_rows, packed)
+    return n_rows
+
+
+@compiled
+def pack_more(mixed, labels, row_weights, parameters, n_rows, packed):  # type: ignore[no-untyped-def]
+    """Pack rows behind `n_rows` others, and return the number of all."""
     n_classes, n_samples = mixed.shape
     scale = row_scale(parameters[0], parameters[1])
     errors = np.uint64(n_classes) * _1
-    n_rows = 0
     for n in range(n_samples):
         weight = row_weights[n]
         # Rows that a bootstrap left out take no part.
@@ -56,12 +63,30 @@ def pack(mixed, labels, row_weights, parameters, packed):  # type: ignore[no-unt
                 at += _1
             packed[of_label] -= weight
             n_rows += 1
+    return n_rows
+
+
+@compiled
+def fill_up(n_classes, n_rows, packed):  # type: ignore[no-untyped-def]
+    """Rows that add nothing, up to a whole stride."""
     for row in range(n_rows, -(-n_rows // _STRIDE) * _STRIDE):
         at = np.uint64(_place(row, n_classes))
         for _ in range(2 * n_classes):
             packed[at] = 0.0
             at += _1
-    return n_rows
+
+
+@compiled
+def squared_errors(mixed, labels, row_weights):  # type: ignore[no-untyped-def]
+    """Sum of |p - e_y|^2, weighted: what rows paired with themselves add up to."""
+    n_classes, n_samples = mixed.shape
+    total = 0.0
+    for n in range(n_samples):
+        square = 1.0 - 2.0 * mixed[labels[n], n]
+        for k in range(n_classes):
+            square += mixed[k, n] ** 2
+        total += row_weights[n] * square
+    return total
 
 
 @compiled
@@ -125,7 +150,7 @@ def _products(rows, at, columns, begin, n_classes, size, out):  # type: ignore[n
 
 
 @compiled
-def _sum_of_pairs(rows, n_rows, others, n_others, n_classes, parameters, same, workspace):  # type: ignore[no-untyped-def]
+def sum_of_pairs(rows, n_rows, others, n_others, n_classes, parameters, same, workspace):  # type: ignore[no-untyped-def]
     """Sum of h_ij, weighted, over packed rows i and others j; each pair once if they are the same."""
     factors, products = workspace[:BLOCK], workspace[BLOCK : 2 * BLOCK]
     scratch, sums = workspace[2 * BLOCK : 3 * BLOCK], workspace[3 * BLOCK :]
@@ -158,28 +183,34 @@ def _sum_of_pairs(rows, n_rows, others, n_others, n_classes, parameters, same, w
 
 
 @compiled
+def mean_uq(pairs, diagonal, n_samples):  # type: ignore[no-untyped-def]
+    """The mean over pairs of different rows, from the sum over all pairs and that of the diagonal."""
+    return (pairs - diagonal) / (n_samples * (n_samples - 1.0))
+
+
+@compiled
+def mean_b(pairs, n_samples):  # type: ignore[no-untyped-def]
+    """The mean over all pairs."""
+    return pairs / (n_samples * float(n_samples))
+
+
+@compiled
 def _all_pairs(mixed, labels, row_weights, parameters, offset, scratch, unbiased):  # type: ignore[no-untyped-def]
     """Squared norm of the mean (recentred) element; without its diagonal if `unbiased`."""
     n_classes, n_samples = mixed.shape
     workspace, rows = scratch[:WORKSPACE], scratch[WORKSPACE:]
     n_rows = pack(mixed, labels, row_weights, parameters, rows)
-    pairs = _sum_of_pairs(rows, n_rows, rows, n_rows, n_classes, parameters, True, workspace)
+    pairs = sum_of_pairs(rows, n_rows, rows, n_rows, n_classes, parameters, True, workspace)
     if unbiased:
         # A draw is no pair with itself; two draws of the same row are a pair like any other.
-        diagonal = 0.0
-        for n in range(n_samples):
-            square = 1.0 - 2.0 * mixed[labels[n], n]
-            for k in range(n_classes):
-                square += mixed[k, n] ** 2
-            diagonal += row_weights[n] * square
-        squared_norm = (pairs - diagonal) / (n_samples * (n_samples - 1.0))
+        squared_norm = mean_uq(pairs, squared_errors(mixed, labels, row_weights), n_samples)
     else:
-        squared_norm = pairs / (n_samples * float(n_samples))
+        squared_norm = mean_b(pairs, n_samples)
     if offset.shape[0] == 0:
         return squared_norm
     # Every element f has the data's mean element R subtracted: the mean of <f - R, g - R> over the
     # same pairs is the mean of <f, g>, less twice the mean of <f, R>, plus |R|^2.
-    cross = _sum_of_pairs(
+    cross = sum_of_pairs(
         rows, n_rows, offset[:-1], n_samples, n_classes, parameters, False, workspace
     )
     return squared_norm - 2.0 * cross / (n_samples * float(n_samples)) + offset[-1]

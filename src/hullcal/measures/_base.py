@@ -15,6 +15,16 @@ from hullcal._validation import HullcalWarning, InvalidInputError, check_single
 Floats = NDArray[np.float64]
 
 
+class _Missing:
+    """Stands for the mean member where there is none: nothing can be done with it."""
+
+    def __array__(self, *_: object, **__: object) -> NDArray[np.generic]:
+        raise TypeError("there is no mean member here.")
+
+
+_NO_AVERAGE = _Missing()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Measure:
     """A calibration measure g(p, D).
@@ -24,10 +34,10 @@ class Measure:
         value(mixed, labels, row_weights, parameters, offset, state, scratch) -> float
 
     over `mixed` predictions of shape (n_classes, n_samples). It leaves the residual vector, whose
-    norm is the value, in `state`; `offset` is subtracted from that vector first. Row weights add up
-    to the number of rows. An *additive* measure also offers the two halves of that loop, `accumulate`
-    (a block of rows into `state`) and `finish` (a value from `state`), so that an engine can run it
-    over chunks.
+    norm is the value, in the first places of `state`; `offset` is subtracted from that vector first.
+    Row weights add up to the number of rows. An *additive* measure also offers the two halves of that
+    loop, `accumulate` (a block of rows into `state`) and `finish` (a value from `state`), so that an
+    engine can run it over chunks. One that adds up over pairs of rows offers `finish_pairs`.
     """
 
     name: ClassVar[str]
@@ -35,6 +45,9 @@ class Measure:
     value: ClassVar[Callable[..., float]]
     accumulate: ClassVar[Callable[..., None] | None] = None
     finish: ClassVar[Callable[..., float] | None] = None
+    #: finish_pairs(sums, n_samples) is the value from the sums over all ordered pairs of rows, rows
+    #: paired with themselves included, and over the latter alone; see `engines.pair_jobs`.
+    finish_pairs: ClassVar[Callable[..., float] | None] = None
     #: Whether a search may rely on derivatives.
     smooth: ClassVar[bool] = False
     #: Whether a short search finds as much as a long one: tests have the same power with either.
@@ -46,6 +59,8 @@ class Measure:
     #: Whether the value depends on the order of the rows.
     order_matters: ClassVar[bool] = False
     min_samples: ClassVar[int] = 1
+    #: Whether the value is only near that of the measure it is named after; see `refined`.
+    approximate: ClassVar[bool] = False
     #: Whether the form over entries needs the sums of all other probabilities, class by class.
     wants_rests: ClassVar[bool] = False
 
@@ -89,7 +104,7 @@ class Measure:
         raise NotImplementedError
 
     def state_size(self, n_classes: int) -> int:
-        """Length of the residual vector."""
+        """Floats of state, of which the residual vector has the first, as many as `no_offset`."""
         raise NotImplementedError
 
     def scratch_size(self, n_classes: int, n_samples: int) -> int:
@@ -103,17 +118,17 @@ class Measure:
     def offset_at(self, mixed: Floats, labels: NDArray[np.int32], parameters: Floats) -> Floats:
         """The residual vector of the data, to be subtracted from those of replicates."""
         n_classes, n_samples = mixed.shape
-        state = np.zeros(self.state_size(n_classes))
+        state, nothing = np.zeros(self.state_size(n_classes)), self.no_offset(n_classes)
         self.value(
             mixed,
             labels,
             np.ones(n_samples),
             parameters,
-            self.no_offset(n_classes),
+            nothing,
             state,
             np.zeros(self.scratch_size(n_classes, n_samples)),
         )
-        return state
+        return state[: len(nothing)].copy()
 
     def halves_agree(self) -> bool:
         """Whether `accumulate` and `finish` are there, and are those of the class that made `value`."""
@@ -122,7 +137,30 @@ class Measure:
 
     def streams(self) -> bool:
         """Whether the value can be had from sums over blocks of rows, without the mean member."""
-        return self.halves_agree()
+        return self.halves_agree() and self.parameters_without_average() is not None
+
+    def parameters_without_average(self) -> Floats | None:
+        """The parameters, if they do not depend on the mean member, which passes over rows never see."""
+        try:
+            return self.parameters(_NO_AVERAGE)  # type: ignore[arg-type]
+        except Exception:
+            # Whatever a loop's author does with the mean member fails in its own way.
+            return None
+
+    def over_chunks(self) -> Measure | None:
+        """The form of this measure that adds up over rows which are only ever seen in chunks.
+
+        That is the measure itself, or one that is `approximate`.
+        """
+        return self if self.streams() else None
+
+    def refined(self, state: Floats, n_samples: int) -> Measure:
+        """What to add up in a second pass for the `error_bound` of the value from these sums."""
+        raise NotImplementedError
+
+    def error_bound(self, state: Floats, n_samples: int) -> float:
+        """At most how far that value is from the exact one, from the sums of the second pass."""
+        raise NotImplementedError
 
     def over_entries(self, n_classes: int, n_samples: int) -> Measure | None:
         """The same measure of a few entries of the predictions, if it can be had from them.

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from hullcal._compiled.jit import compiled, compiled_value
 from hullcal._validation import check_integer
 from hullcal.measures._base import Floats, Measure
+from hullcal.measures._hl_residuals import squared_distance, to_residuals
+from hullcal.measures._hl_sketch import _HosmerLemeshowSketch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +52,11 @@ class HosmerLemeshow(Measure):
 
     def scratch_size(self, n_classes: int, n_samples: int) -> int:
         return n_classes * self.n_bins + 3 * n_samples + 1
+
+    def over_chunks(self) -> Measure | None:
+        if type(self) is not HosmerLemeshow:
+            return None  # a subclass that may measure something else
+        return _HosmerLemeshowSketch.of_bins(self.n_bins)
 
 
 #: Element moves per row that insertion sort may spend before a full sort takes over.
@@ -152,17 +159,6 @@ def _fill_bins(keys, rows, labels, row_weights, k, n_samples, observed, expected
                 size = float(n_samples // n_bins + int(j < n_samples % n_bins))
 
 
-@compiled
-def _residuals(state, expected):  # type: ignore[no-untyped-def]
-    """From o to (o - p) / sqrt(p), in place."""
-    for cell in range(state.shape[0]):
-        o, p = state[cell], expected[cell]
-        if p > 0.0:
-            state[cell] = (o - p) / math.sqrt(p)
-        elif o > 0.0:
-            state[cell] = np.inf
-
-
 @compiled_value
 def _value(mixed, labels, row_weights, parameters, offset, state, scratch):  # type: ignore[no-untyped-def]
     n_classes, n_samples = mixed.shape
@@ -188,13 +184,8 @@ def _value(mixed, labels, row_weights, parameters, offset, state, scratch):  # t
         _fill_bins(
             keys, rows, labels, row_weights, k, n_samples, state[bins], expected[bins]
         )  # fmt: skip
-    _residuals(state, expected)
-    total = 0.0
-    for cell in range(state.shape[0]):
-        # Infinite equals infinite: a cell that is infinite in the data too is recentred to zero.
-        if state[cell] != offset[cell]:
-            total += (state[cell] - offset[cell]) ** 2
-    return total
+    to_residuals(state, expected)
+    return squared_distance(state, offset)
 
 
 HosmerLemeshow.value = staticmethod(_value)

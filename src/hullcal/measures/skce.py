@@ -14,6 +14,7 @@ from hullcal._validation import InvalidInputError
 from hullcal.kernels import Kernel, kernel_factors, kernel_named
 from hullcal.measures._all_pairs import WORKSPACE, pack, packed_size, value_b, value_uq
 from hullcal.measures._base import Floats, Measure
+from hullcal.measures._pair_sums import finish_b, finish_uq
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +96,14 @@ class SKCE(Measure):
         return _finish_ul if self.estimator == "ul" else None
 
     @property
+    def finish_pairs(self) -> Callable[..., float] | None:  # type: ignore[override]
+        """From sums over pairs of rows; not where the bandwidth depends on all data."""
+        # A subclass may measure something else.
+        if self.estimator == "ul" or self.bandwidth == "median" or type(self) is not SKCE:
+            return None
+        return finish_uq if self.estimator == "uq" else finish_b
+
+    @property
     def rows_per_unit(self) -> int:  # type: ignore[override]
         """A pair stays together when rows are resampled."""
         return 2 if self.estimator == "ul" else 1
@@ -108,7 +117,7 @@ class SKCE(Measure):
         return np.array(kernel_named(self.kernel, self.bandwidth).parameters(average))
 
     def streams(self) -> bool:
-        return self.estimator == "ul" and self.bandwidth != "median"
+        return super().streams() and self.estimator == "ul"
 
     def settings(self) -> dict[str, Any]:
         kernel = kernel_named(self.kernel, self.bandwidth)

@@ -62,17 +62,20 @@ class Paper(Null):
     def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:
         objective = problem.objective
         replicates = Replicates(minimizer, resampling)
-        # Line 7 comes first, since lines 1 to 5 may stop early, and have to know it then.
-        observed = replicates.observed(objective)
-        statistic = float(observed.values[0])
+        # Line 7 comes last, unless lines 1 to 5 may stop early or be known, and have to know it then.
+        first = resampling.stop_after is not None or resampling.journal is not None
+        observed = replicates.observed(objective) if first else None
+        statistic = None if observed is None else float(observed.values[0])
         lines, together = self._lines_1_to_5(problem, resampling)
 
         def block(first: int, last: int) -> Found:
             return found(lines(first, last))
 
         distribution = replicates.run(block, objective, statistic=statistic, together=together)
+        if observed is None:
+            observed = replicates.observed(objective)
         return Outcome(
-            statistic=statistic,
+            statistic=float(observed.values[0]),
             weights=observed.weights[0],
             distribution=distribution,
             n_evaluations=replicates.n_evaluations,

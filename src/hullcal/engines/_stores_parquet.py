@@ -1,0 +1,133 @@
+"""Parquet shards in wide form: one line per instance, columns such as ``member:class``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hullcal._validation.errors import refusal
+from hullcal.engines._stores_base import Array, Shard, Shards, needed, readable
+
+_INTEGER = re.compile(r"(0|-?[1-9][0-9]{0,17})\Z")
+_WIDE = (
+    "Wide form has columns such as first:cat,first:dog,second:cat,second:dog (or p_cat,p_dog for "
+    "one member), and optionally label."
+)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Which columns hold what."""
+
+    #: Members one after the other, classes within them.
+    probs: tuple[str, ...]
+    label: str | None
+    members: tuple[str, ...] | None
+    classes: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class _Table(Shard):
+    """One file."""
+
+    columns: _Columns
+
+    def read(self, first: int, last: int) -> tuple[Array, Array | None]:
+        parquet = needed("pyarrow.parquet", "parquet")
+        with parquet.ParquetFile(self.path) as file:
+            groups, begin, end = _groups(file.metadata, first, last)
+            wanted = [*self.columns.probs, *([self.columns.label] if self.columns.label else [])]
+            table = file.read_row_groups(groups, columns=wanted, use_threads=False)
+        table = table.slice(begin, end - begin)
+        probs = np.empty((last - first, len(self.columns.probs)), dtype=self.dtype)
+        for place, name in enumerate(self.columns.probs):
+            column = table.column(name)
+            if column.null_count:
+                rule = "must have no empty cell"
+                came = f"one in column {name!r} of {str(self.path)!r}"
+                raise refusal("probs", rule, came, "Fill it, or drop the row.")
+            probs[:, place] = column.to_numpy()
+        probs = probs.reshape(last - first, *self.shape[1:])
+        return probs, self._labels(table) if self.labelled else None
+
+    def _labels(self, table: Any) -> Array:
+        values = table.column(self.columns.label).to_pylist()
+        numbers = any(isinstance(name, int) for name in self.columns.classes)
+        # Text does not tell 1 from "1"; classes that are all numbers mean the former.
+        if numbers and all(isinstance(v, str) and _INTEGER.match(v) for v in values):
+            values = [int(value) for value in values]
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
+        return array if any(isinstance(value, str) for value in values) else np.array(values)
+
+
+def open_parquet(files: Sequence[Path]) -> Shards:
+    """Read footers; all shards have the columns of the first."""
+    parquet = needed("pyarrow.parquet", "parquet")
+    shards: list[_Table] = []
+    for path in files:
+        with readable(path), parquet.ParquetFile(path) as file:
+            n_rows, schema = file.metadata.num_rows, file.schema_arrow
+            columns = _arranged(path, list(schema.names))
+            types = {schema.field(name).type.to_pandas_dtype() for name in columns.probs}
+        if shards and columns != shards[0].columns:
+            came = f"other columns in {str(path)!r} than in {str(files[0])!r}"
+            raise refusal("probs", "must be shards with the same columns", came, _WIDE)
+        n_classes = len(columns.classes)
+        cells = (n_classes,) if columns.members is None else (len(columns.members), n_classes)
+        dtype = np.result_type(*types)
+        shards.append(_Table(path, (n_rows, *cells), dtype, columns.label is not None, columns))
+    known = shards[0].columns
+    return Shards.of(shards, classes=known.classes, members=known.members)
+
+
+def _groups(metadata: Any, first: int, last: int) -> tuple[list[int], int, int]:
+    """Row groups that hold these rows, and where the rows are in them."""
+    groups, start, skipped = [], 0, 0
+    for group in range(metadata.num_row_groups):
+        end = start + metadata.row_group(group).num_rows
+        if end <= first:
+            skipped = end
+        elif start < last:
+            groups.append(group)
+        start = end
+    return groups, first - skipped, last - skipped
+
+
+def _arranged(path: Path, names: list[str]) -> _Columns:
+    labels = [name for name in names if name.strip().lower() in ("label", "labels")]
+    label = labels[0] if labels else None
+    others = [name for name in names if name != label]
+    pairs = _member_and_class(others)
+    place = dict(zip(pairs or [], others, strict=False))
+    members = list(dict.fromkeys(member for member, _ in place))
+    classes = list(dict.fromkeys(name for _, name in place))
+    if not place or len(place) != len(others) or len(place) != len(members) * len(classes):
+        shown = ", ".join(repr(name[:40]) for name in names[:12])
+        came = f"the columns {shown} in {str(path)!r}"
+        raise refusal("probs", "must have a column for every member and class, once", came, _WIDE)
+    numbers = all(_INTEGER.match(name) for name in classes)
+    return _Columns(
+        probs=tuple(place[member, name] for member in members for name in classes),
+        label=label,
+        members=None if members == [""] else tuple(members),
+        classes=tuple(int(name) if numbers else name for name in classes),
+    )
+
+
+def _member_and_class(columns: list[str]) -> list[tuple[str, str]] | None:
+    """Split names of columns as `hullcal.io` does; None if they follow no known pattern."""
+    names = [name.strip() for name in columns]
+    for separator in (":", "/"):
+        # The last separator splits, since members more often contain one than classes do.
+        parts = [name.rpartition(separator) for name in names]
+        if names and all(member.strip() and name.strip() for member, _, name in parts):
+            return [(member.strip(), name.strip()) for member, _, name in parts]
+    if names and all(name.startswith("p_") and len(name) > 2 for name in names):
+        return [("", name[2:]) for name in names]
+    return None

@@ -1,0 +1,116 @@
+"""The engine of many machines: workers of a Dask cluster hold the rows, the client searches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hullcal._validation import InvalidInputError, check_integer
+from hullcal._validation.errors import refusal
+from hullcal.engines._dask_cluster import connected
+from hullcal.engines._dask_members import distinct_members
+from hullcal.engines._dask_passes import Chunks, DaskPasses
+from hullcal.engines._dask_sources import Source, source_of
+from hullcal.engines._dask_words import merged
+from hullcal.engines.engine import Data, Engine, EngineError, Problem
+from hullcal.engines.jobs import range_size
+from hullcal.engines.pair_streamed import PairStreamed
+from hullcal.engines.streamed import Streamed
+from hullcal.measures import Measure
+
+__all__ = ["Dask", "EngineError"]
+
+
+@dataclass(frozen=True)
+class Dask(Engine):
+    """The workers of a Dask cluster; results are those of one machine bit for bit.
+
+    With this engine `probs` can be a dask array, chunked in any way, or the path of a Zarr store or
+    of a folder of `.npy`, `.npz` or Parquet shards, which workers read for themselves; with
+    ``labels=None`` the labels are those stored beside the predictions. Other arrays are sent to the
+    workers. Neither argument: the current client if there is one, and otherwise a process for each
+    core of this machine, which a script must start below ``if __name__ == "__main__":``.
+
+    Parameters
+    ----------
+    scheduler : str, optional
+        Address of a running scheduler, as ``tcp://10.0.0.1:8786``.
+    n_workers : int, optional
+        Start that many processes on this machine, and stop them at the end.
+    """
+
+    name: ClassVar[str] = "dask"
+    scheduler: str | None = None
+    n_workers: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.scheduler is not None and self.n_workers is not None:
+            rule = "and `n_workers` exclude each other"
+            came = f"{self.scheduler!r} and {self.n_workers!r}"
+            repair = "Use the workers at an address, or start some here."
+            raise refusal("scheduler", rule, came, repair)
+        if self.scheduler is not None and not isinstance(self.scheduler, str):
+            repair = "Pass one such as `tcp://10.0.0.1:8786`."
+            raise refusal("scheduler", "must be an address", repr(self.scheduler), repair)
+        if self.n_workers is not None:
+            object.__setattr__(self, "n_workers", check_integer(self.n_workers, "n_workers", 1))
+
+    @contextmanager
+    def open(
+        self, probs: Any, labels: Any, *, classes: Any, from_logits: bool, from_log: bool
+    ) -> Iterator[Data]:
+        source = source_of(
+            probs, labels, classes=classes, from_logits=from_logits, from_log=from_log
+        )
+        with connected(self.scheduler, self.n_workers) as client:
+            size = range_size(source.shape[0])
+            chunks = _sent(source, client, size)
+            try:
+                yield DaskData(source, chunks, size)
+            finally:
+                chunks.release()
+
+
+def _sent(source: Source, client: Any, size: int) -> Chunks:
+    """Chunks of whole ranges, on their way to the workers."""
+    n_samples = source.shape[0]
+    wanted = source.rows_at_a_time(sum(client.nthreads().values()))
+    step = size * max(1, round(wanted / size))
+    bounds = [(first, min(first + step, n_samples)) for first in range(0, n_samples, step)]
+    return Chunks(client, source.chunks(client, bounds), bounds)
+
+
+class DaskData(Data):
+    """Predictions and labels on workers, checked there."""
+
+    def __init__(self, source: Source, chunks: Chunks, size: int) -> None:
+        self.n_samples, self.n_members, self.n_classes = self._shape = source.shape
+        self.members, self.notes = source.members, source.notes
+        self._chunks, self._size = chunks, size
+        if source.distinct is not None:
+            self._distinct = source.distinct
+            return
+        summaries = list(chunks.summaries())
+        self._distinct = distinct_members(one.order for one in summaries)
+        self.notes += merged([one.notes for one in summaries], self.n_samples * self.n_members)
+
+    def problem(self, measure: Measure, *, in_memory: bool, n_jobs: int) -> Problem:
+        if in_memory:
+            raise InvalidInputError(
+                'engine "dask" has no predictions in memory, which the null or the minimizer needs. '
+                'Use null="recentered", "refit" or "paper" and minimizer="pairwise", or '
+                'engine="local" on data that fit into memory.'
+            )
+        passes = DaskPasses(self._chunks, self._distinct.positions, self._shape, self._size)
+        form = measure.over_chunks()
+        if form is not None:
+            return Problem(Streamed.of(form, passes), self._distinct)
+        if measure.finish_pairs is not None and measure.parameters_without_average() is not None:
+            return Problem(PairStreamed.of(measure, passes, engine=Dask.name), self._distinct)
+        raise InvalidInputError(
+            f'measure `{measure.name}` cannot be added up over chunks, so engine "dask" cannot '
+            'evaluate it. Use "ece_conf", "ece_cwise", "hl_cwise" or SKCE with a bandwidth that is a '
+            'number, or engine="local" on data that fit into memory.'
+        )

@@ -1,0 +1,615 @@
+"""Many machines: workers of a cluster give what one machine gives, bit for bit, and faults are told."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import dask.array as da
+import numpy as np
+import psutil
+import pytest
+
+import hullcal as hc
+from dask_cluster import (
+    RANGE,
+    WRITERS,
+    Deadly,
+    Failing,
+    Given,
+    at_pass,
+    predictions,
+    processes,
+    use_small_ranges,
+)
+from hullcal.distinct import Distinct
+from hullcal.engines import Dask, _dask_cluster, _dask_passes, _dask_sources
+from hullcal.engines._dask_members import distinct_members, order_of_members
+from hullcal.engines.engine import EngineError
+from hullcal.minimizers import Pairwise
+
+PROBS, LABELS = predictions()
+QUICK = {"n_resamples": 19, "minimizer": Pairwise(max_evaluations=60), "rng": 3}
+
+
+@pytest.fixture(scope="module")
+def client():
+    with processes(2) as client:
+        yield client
+
+
+@pytest.fixture
+def cluster(client, monkeypatch):
+    """The engine at the address of two workers, with small ranges here and there."""
+    use_small_ranges(monkeypatch)
+    client.wait_for_workers(2, timeout=60)
+    return Dask(scheduler=client.scheduler.address)
+
+
+@pytest.fixture
+def mortal(monkeypatch):
+    """A client of two workers that may be killed: not each of them is sure to be replaced."""
+    use_small_ranges(monkeypatch)
+    with processes(2) as client:
+        yield client
+
+
+def assert_same(found, expected):
+    """Every bit of what two tests found."""
+    np.testing.assert_array_equal(found.null_distribution, expected.null_distribution)
+    np.testing.assert_array_equal(found.weights, expected.weights)
+    assert found.statistic == expected.statistic
+    assert found.pvalue == expected.pvalue
+    assert found.n_evaluations == expected.n_evaluations
+    assert found.notes == expected.notes
+
+
+# -- the same bits ----------------------------------------------------------------------------------
+
+PAIRS = [
+    (measure, null)
+    for measure in ("ece_conf", "ece_cwise", "skce_ul")
+    for null in ("paper", "recentered", "refit")
+    if (measure, null) != ("skce_ul", "paper")
+]
+
+
+@pytest.mark.parametrize(("measure", "null"), PAIRS)
+def test_workers_find_what_one_machine_finds(measure, null, cluster, monkeypatch):
+    # An odd number of rows: a last row without a partner, and a last range that is not full.
+    probs, labels = PROBS[:6999], LABELS[:6999]
+    settings = {"measure": measure, "null": null, **QUICK}
+    streamed = hc.calibration_test(probs, labels, **settings)
+    lazy = da.from_array(probs, chunks=(2000, 4, 3))
+    found = hc.calibration_test(lazy, labels, engine=cluster, **settings)
+    assert_same(found, streamed)
+    monkeypatch.setattr("hullcal.engines.local._MANY_ROWS", 2**62)
+    packed = hc.calibration_test(probs, labels, **settings)
+    np.testing.assert_allclose(
+        found.null_distribution, packed.null_distribution, rtol=0, atol=1e-12
+    )
+    assert found.pvalue == packed.pvalue
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [(7000, 4, 3), (RANGE, 4, 3), (4097, 4, 3), (777, 3, 2), ((1, 1999, 5000), 1, 1)],
+    ids=["one", "aligned", "odd", "all axes", "uneven"],
+)
+def test_no_chunking_changes_a_bit(chunks, cluster):
+    expected = hc.calibration_test(PROBS, LABELS, null="paper", **QUICK)
+    lazy = da.from_array(PROBS, chunks=chunks)
+    truth = da.from_array(LABELS, chunks=1111)
+    assert_same(hc.calibration_test(lazy, truth, null="paper", engine=cluster, **QUICK), expected)
+
+
+SOME, THEIR = PROBS[:700], LABELS[:700]
+
+
+@pytest.mark.parametrize("null", ["refit", "maximized"])
+@pytest.mark.parametrize("measure", ["skce_uq", "skce_b"])
+def test_pairs_of_rows_meet_on_the_workers(measure, null, client, monkeypatch):
+    monkeypatch.setattr("hullcal.engines.dask.range_size", lambda n_samples: 128)
+    options = {"measure": measure, "null": null, "n_resamples": 19, "rng": 3}
+    options["minimizer"] = Pairwise(max_evaluations=12)
+    here = hc.calibration_test(SOME, THEIR, **options)
+    engine = Dask(scheduler=client.scheduler.address)
+    there = hc.calibration_test(
+        da.from_array(SOME, chunks=(100, -1, -1)), THEIR, engine=engine, **options
+    )
+    assert there.pvalue == here.pvalue
+    np.testing.assert_allclose(there.statistic, here.statistic, atol=1e-12)
+    np.testing.assert_allclose(there.null_distribution, here.null_distribution, atol=1e-12)
+
+
+@pytest.mark.parametrize("null", ["recentered", "paper"])
+def test_pairs_of_rows_that_are_drawn_cannot_meet(null, cluster):
+    with pytest.raises(hc.InvalidInputError, match="resamples rows, which engine `dask` cannot"):
+        hc.calibration_test(SOME, THEIR, measure="skce_uq", null=null, engine=cluster, **QUICK)
+
+
+@pytest.mark.parametrize("null", ["paper", "recentered", "refit"])
+def test_hosmer_and_lemeshow_s_bins_are_made_of_cells_and_the_error_is_stated(null, cluster):
+    options = {"measure": "hl_cwise", "null": null, **QUICK}
+    here = hc.calibration_test(PROBS, LABELS, **options)
+    there = hc.calibration_test(PROBS, LABELS, engine=cluster, **options)
+    assert there.measure == "hl_cwise"
+    assert there.settings["measure"]["n_cells"] >= 1024
+    (note,) = [note for note in there.notes if "exact value" in note]
+    bound = float(note.split("at most ")[1].split()[0])
+    exact = hc.HosmerLemeshow()(hc.ClassifierSet(PROBS).mix(there.weights), LABELS)
+    assert abs(there.statistic - exact) <= bound
+    assert abs(there.pvalue - here.pvalue) <= 0.2
+
+
+def test_chunks_that_are_whole_ranges_do_not_move(client, cluster):
+    lazy = da.from_array(PROBS, chunks=(2 * RANGE, 4, 3))
+    bounds = [(first, min(first + 2 * RANGE, 7000)) for first in range(0, 7000, 2 * RANGE)]
+    assert [part.key for part in _dask_sources._blocks(lazy, bounds)] == [
+        part.key for part in lazy.to_delayed().ravel()
+    ]
+
+
+def test_arrays_lists_and_sets_are_sent_to_the_workers(cluster):
+    expected = hc.calibration_test(PROBS, LABELS, null="paper", **QUICK)
+    members = [PROBS[:, m] for m in range(4)]
+    lazy_members = [da.from_array(member, chunks=(900, 3)) for member in members]
+    named = hc.ClassifierSet(PROBS, members=list("abcd"))
+    for probs in (PROBS, members, lazy_members, named):
+        found = hc.calibration_test(probs, list(LABELS), null="paper", engine=cluster, **QUICK)
+        assert_same(found, expected)
+    assert found.members == tuple("abcd")
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("n_members", [1, 3])
+def test_every_precision_and_a_single_classifier(dtype, n_members, cluster):
+    probs, labels = predictions(2500, n_members, 5, dtype=dtype)
+    probs = probs[:, 0] if n_members == 1 else probs
+    expected = hc.calibration_test(probs, labels, null="paper", **QUICK)
+    lazy = da.from_array(probs, chunks=1000)
+    assert_same(hc.calibration_test(lazy, labels, null="paper", engine=cluster, **QUICK), expected)
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("labels", [None, LABELS], ids=["stored labels", "other labels"])
+def test_workers_read_stores_for_themselves(kind, labels, cluster, tmp_path):
+    probs = PROBS.astype(np.float32)
+    truth = LABELS if labels is None else np.zeros_like(LABELS)
+    path = WRITERS[kind](tmp_path, probs, truth)
+    expected = hc.calibration_test(probs, LABELS, null="paper", **QUICK)
+    found = hc.calibration_test(path, labels, null="paper", engine=cluster, **QUICK)
+    assert_same(found, expected)
+    assert found.members == (("m0", "m1", "m2", "m3") if kind == "parquet" else None)
+
+
+def test_a_store_that_workers_cannot_see(cluster, tmp_path, monkeypatch):
+    path = WRITERS["npy"](tmp_path, PROBS, LABELS)
+    source = _dask_sources.source_of(
+        str(path), None, classes=None, from_logits=False, from_log=False
+    )
+    (path / "probs-004.npy").unlink()
+    with pytest.raises(hc.InvalidInputError, match=r"no file .*probs-004.npy"):
+        hc.calibration_test(source.store, None, engine=cluster, **QUICK)
+
+
+def test_a_bad_row_of_a_store_is_named(cluster, tmp_path):
+    path = WRITERS["zarr"](tmp_path, spoiled((5000, 1, 2), np.nan), LABELS)
+    with pytest.raises(hc.InvalidInputError, match=r"\(n, m, k\) = \(5000, 1, 2\)"):
+        hc.calibration_test(path, None, engine=cluster, **QUICK)
+
+
+def test_a_dask_array_asks_for_dask_and_for_the_current_client(client, monkeypatch):
+    use_small_ranges(monkeypatch)
+    expected = hc.calibration_test(PROBS, LABELS, null="paper", **QUICK)
+    with client.as_current():
+        lazy = da.from_array(PROBS, chunks=(1000, 4, 3))
+        assert_same(hc.calibration_test(lazy, LABELS, null="paper", **QUICK), expected)
+        found = hc.minimize(lazy, LABELS, minimizer=QUICK["minimizer"], rng=3)
+    assert client.status == "running"
+    np.testing.assert_array_equal(found.weights, expected.weights)
+
+
+def test_nothing_is_left_on_the_workers(client, cluster):
+    hc.calibration_test(da.from_array(PROBS, chunks=1000), LABELS, engine=cluster, **QUICK)
+    deadline = time.monotonic() + 20
+    while any(client.has_what().values()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(client.has_what().values())
+
+
+def test_a_job_too_large_for_every_task_travels_once(cluster, monkeypatch):
+    monkeypatch.setattr("hullcal.engines._dask_passes._SMALL", 0)
+    monkeypatch.setattr("hullcal.engines._dask_passes._TAKEN", 1)
+    expected = hc.calibration_test(PROBS, LABELS, null="paper", **QUICK)
+    lazy = da.from_array(PROBS, chunks=1000)
+    assert_same(hc.calibration_test(lazy, LABELS, null="paper", engine=cluster, **QUICK), expected)
+
+
+# -- checks, chunk by chunk -------------------------------------------------------------------------
+
+
+def test_rows_that_are_mended_are_counted_together(cluster):
+    probs = PROBS.copy()
+    probs[[3, 70, 5000, 6400], 1] *= 1 + np.array([1e-7, 2e-7, 4e-7, 3e-7])[:, np.newaxis]
+    probs[[5, 4500], 0] = [1 + 1e-9, -1e-9, 0.0]
+    expected = hc.calibration_test(probs, LABELS, null="paper", **QUICK)
+    assert len(expected.notes) == 2
+    assert "of 28000 rows were renormalised" in expected.notes[1]
+    lazy = da.from_array(probs, chunks=1000)
+    assert_same(hc.calibration_test(lazy, LABELS, null="paper", engine=cluster, **QUICK), expected)
+
+
+@pytest.mark.parametrize("flag", ["from_logits", "from_log"])
+def test_logits_and_logarithms(flag, cluster):
+    settings = {"null": "paper", flag: True, **QUICK}
+    expected = hc.calibration_test(np.log(PROBS), LABELS, **settings)
+    lazy = da.log(da.from_array(PROBS, chunks=1000))
+    assert_same(hc.calibration_test(lazy, LABELS, engine=cluster, **settings), expected)
+
+
+def test_probabilities_called_logits_are_remarked_if_all_of_them_are(cluster):
+    lazy = da.from_array(PROBS, chunks=RANGE)
+    settings = {"null": "paper", "from_logits": True, **QUICK}
+    expected = hc.calibration_test(PROBS, LABELS, **settings)
+    assert expected.notes
+    assert_same(hc.calibration_test(lazy, LABELS, engine=cluster, **settings), expected)
+    mixed = np.where(np.arange(7000)[:, np.newaxis, np.newaxis] < 2500, PROBS, np.log(PROBS))
+    lazy = da.from_array(mixed, chunks=RANGE)
+    assert hc.calibration_test(lazy, LABELS, engine=cluster, **settings).notes == ()
+
+
+@pytest.mark.parametrize("lazily", [True, False])
+def test_labels_by_name_and_one_hot(lazily, cluster):
+    expected = hc.calibration_test(PROBS, LABELS, null="paper", **QUICK)
+    names = ["cat", "dog", "owl"]
+    lazy = da.from_array(PROBS, chunks=1000)
+    for labels, classes in ((np.array(names)[LABELS], names), (np.eye(3)[LABELS], None)):
+        given = da.from_array(labels, chunks=900) if lazily else labels
+        found = hc.calibration_test(
+            lazy, given, classes=classes, null="paper", engine=cluster, **QUICK
+        )
+        assert_same(found, expected)
+
+
+def test_members_that_are_the_same_everywhere_are_one(cluster):
+    probs = PROBS[:, [2, 0, 2, 1, 0, 3]].copy()
+    # A near copy differs from its model in a single row of the last chunk.
+    probs[6980, 4] = probs[6980, 4][::-1]
+    expected = hc.calibration_test(probs, LABELS, **QUICK)
+    lazy = da.from_array(probs, chunks=1000)
+    assert_same(hc.calibration_test(lazy, LABELS, engine=cluster, **QUICK), expected)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_chunks_tell_members_apart_as_the_whole_does(seed):
+    rng = np.random.default_rng(seed)
+    probs = rng.integers(0, 2, (40, 1, 2)) + np.zeros((40, 7, 2))
+    for _ in range(rng.integers(0, 6)):
+        probs[rng.integers(40), rng.integers(7), rng.integers(2)] += rng.choice([-1, 1])
+    whole = Distinct.of(probs)
+    cuts = np.sort(rng.integers(1, 40, 3))
+    found = distinct_members(order_of_members(p) for p in np.split(probs, cuts) if len(p))
+    np.testing.assert_array_equal(found.positions, whole.positions)
+    np.testing.assert_array_equal(found.owner, whole.owner)
+
+
+def spoiled(place, value):
+    probs = PROBS.copy()
+    probs[place] = value
+    return probs
+
+
+BAD_PREDICTIONS = [
+    (spoiled((5000, 1, 2), np.nan), {}, r"\(n, m, k\) = \(5000, 1, 2\)"),
+    (spoiled((5000, 1, 2), np.inf), {"from_logits": True}, r"\(n, m, k\) = \(5000, 1, 2\)"),
+    (spoiled((5000, 1), [0.2, 0.2, 0.2]), {}, r"\(n, m\) = \(5000, 1\) with sum 0.6"),
+    (spoiled((5000, 1), [2.0, -1.0, 0.0]), {}, r"values from -1 to 2.*from_logits"),
+    (np.log(PROBS), {}, "from_log=True"),
+]
+
+
+@pytest.mark.parametrize(("probs", "flags", "words"), BAD_PREDICTIONS)
+def test_a_bad_row_is_named_by_its_place_in_all_rows(probs, flags, words, cluster):
+    lazy = da.from_array(probs, chunks=1000)
+    with pytest.raises(hc.InvalidInputError, match=words) as caught:
+        hc.calibration_test(lazy, LABELS, engine=cluster, **flags, **QUICK)
+    if "5000" in words:
+        assert "among the rows 4096 to 6143" in str(caught.value)
+
+
+BAD_LABELS = [
+    (np.where(np.arange(7000) == 5000, 7, LABELS), None, "7 at index 5000"),
+    (np.where(np.arange(7000) == 5000, 0.5, LABELS), None, "0.5 at index 5000"),
+    (np.where(np.arange(7000)[:, np.newaxis] == 5000, 1, np.eye(3)[LABELS]), None, "row 5000 = "),
+    (
+        np.array(["a", "b", "c", "x"])[np.where(np.arange(7000) == 5000, 3, LABELS)],
+        "abc",
+        "'x' at index 5000",
+    ),
+    (LABELS + 1, None, "1-based"),
+]
+
+
+@pytest.mark.parametrize("lazily", [True, False])
+@pytest.mark.parametrize(("labels", "classes", "words"), BAD_LABELS)
+def test_a_bad_label_is_named_by_its_place_in_all_rows(labels, classes, words, lazily, cluster):
+    lazy = da.from_array(PROBS, chunks=1000)
+    given = da.from_array(labels, chunks=1000) if lazily else labels
+    classes = None if classes is None else list(classes)
+    with pytest.raises(hc.InvalidInputError, match=words):
+        hc.calibration_test(lazy, given, classes=classes, engine=cluster, **QUICK)
+
+
+def test_the_first_bad_row_is_told_and_not_the_first_to_be_found(cluster):
+    probs = PROBS.copy()
+    probs[[3000, 5000, 6400], 0, 0] = np.nan
+    lazy = da.from_array(probs, chunks=RANGE)
+    with pytest.raises(hc.InvalidInputError, match=r"\(3000, 0, 0\)"):
+        hc.calibration_test(lazy, LABELS, engine=cluster, **QUICK)
+
+
+@pytest.mark.parametrize(
+    ("probs", "labels", "options", "words"),
+    [
+        (da.zeros((5, 2, 2, 2)), [0] * 5, {}, "`probs` must have shape"),
+        (da.zeros((0, 2, 2)), [], {}, "empty array"),
+        (da.zeros((5, 2, 1)), [0] * 5, {}, "at least 2 classes"),
+        (da.zeros((5, 2, 2), dtype=complex), [0] * 5, {}, "complex"),
+        (da.ones((4, 5, 2)) / 2, [0] * 5, {}, r"np.moveaxis\(probs, 0, 1\)"),
+        (da.ones((5, 2)) / 2, da.zeros(4), {}, "same number of samples"),
+        (da.ones((5, 2)) / 2, [0] * 5, {"classes": ["a"]}, "2 distinct class names"),
+        (da.ones((5, 2)), [0] * 5, {"from_log": True, "from_logits": True}, "exclude each other"),
+        (da.ones((5, 2)), [0] * 5, {"from_log": 1}, "True or False"),
+        (da.ones(5)[da.ones(5) > 0][:, None], [0] * 5, {}, "known shape"),
+        ("/no/such/folder", None, {}, "no file or folder"),
+    ],
+)
+def test_what_needs_no_look_at_the_rows_is_said_before_any_work(probs, labels, options, words):
+    nowhere = Dask(scheduler="tcp://127.0.0.1:1")
+    with pytest.raises(hc.InvalidInputError, match=words):
+        hc.calibration_test(probs, labels, engine=nowhere, **options)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"measure": lambda probs, labels: 0.0, "null": "refit"}, "cannot be added up"),
+        ({"null": "stacked"}, "no predictions in memory"),
+        ({"minimizer": "exact"}, "no predictions in memory"),
+    ],
+    ids=["a function", "stacked", "exact"],
+)
+def test_what_needs_the_predictions_is_refused(settings, words, cluster):
+    lazy = da.from_array(PROBS[:, :2, :2] / PROBS[:, :2, :2].sum(axis=2, keepdims=True))
+    with pytest.raises(hc.InvalidInputError, match=words):
+        hc.calibration_test(lazy, LABELS % 2, engine=cluster, n_resamples=19, **settings)
+
+
+# -- faults -----------------------------------------------------------------------------------------
+
+
+def store(tmp_path):
+    np.save(tmp_path / "probs-0.npy", PROBS)
+    np.save(tmp_path / "labels-0.npy", LABELS)
+    return tmp_path
+
+
+SOURCES = {
+    "array": lambda folder: PROBS,
+    "dask array": lambda folder: da.from_array(PROBS, chunks=RANGE),
+    "store": store,
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_killed_worker_changes_nothing(source, mortal, monkeypatch, tmp_path):
+    expected = hc.calibration_test(PROBS, LABELS, **QUICK)
+
+    def kill():
+        os.kill(mortal.run(os.getpid).popitem()[1], signal.SIGKILL)
+
+    begun = at_pass(monkeypatch, 5, kill)
+    probs = SOURCES[source](tmp_path)
+    engine = Dask(scheduler=mortal.scheduler.address)
+    assert_same(hc.calibration_test(probs, LABELS, engine=engine, **QUICK), expected)
+    assert len(begun) > 5
+
+
+def test_rows_that_kill_every_worker_are_named(mortal, monkeypatch):
+    monkeypatch.setattr(mortal.cluster.scheduler, "allowed_failures", 1)
+    engine = Dask(scheduler=mortal.scheduler.address)
+    with pytest.raises(EngineError, match=r"2 workers died .*rows 4096 to 6143.* same seed"):
+        hc.calibration_test(Deadly.of(PROBS, LABELS, row=5000), None, engine=engine, **QUICK)
+
+
+def test_a_cluster_that_loses_all_workers_is_not_waited_for(mortal, monkeypatch):
+    monkeypatch.setattr(_dask_passes, "_LOOK", 0.2)
+    at_pass(monkeypatch, 3, lambda: mortal.cluster.scale(0))
+    engine = Dask(scheduler=mortal.scheduler.address)
+    with pytest.raises(EngineError, match=r"has had no worker for 1 seconds.* same seed"):
+        hc.calibration_test(PROBS, LABELS, engine=engine, **QUICK)
+
+
+def test_rows_that_cannot_be_read_are_named(cluster):
+    with pytest.raises(EngineError, match=r"rows 0 to 2047 .*RuntimeError: the tape broke"):
+        hc.calibration_test(Failing.of(PROBS, LABELS), None, engine=cluster, **QUICK)
+
+
+def test_a_store_can_be_an_object(cluster):
+    expected = hc.calibration_test(PROBS, LABELS, null="paper", **QUICK)
+    given = Given.of(PROBS, LABELS)
+    assert_same(hc.calibration_test(given, None, null="paper", engine=cluster, **QUICK), expected)
+
+
+def test_a_scheduler_that_goes_away_is_an_error(tmp_path, monkeypatch):
+    use_small_ranges(monkeypatch)
+    file = str(tmp_path / "scheduler.json")
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    module = [sys.executable, "-m", "dask"]
+    options = ["--scheduler-file", file, "--no-dashboard"]
+    local = ["--host", "127.0.0.1", "--port", "0"]
+    with subprocess.Popen([*module, "scheduler", *options, *local], **quiet) as scheduler:
+        try:
+            _until(lambda: os.path.exists(file))
+            worker = [*module, "worker", *options, "--nthreads", "1", "--no-nanny"]
+            with subprocess.Popen(worker, **quiet) as worker:
+                try:
+                    address = f"tcp://127.0.0.1:{_port(file)}"
+                    at_pass(monkeypatch, 4, scheduler.kill)
+                    began = time.monotonic()
+                    with pytest.raises(
+                        EngineError, match=r"connection to the scheduler.*same seed"
+                    ):
+                        hc.calibration_test(PROBS, LABELS, engine=Dask(scheduler=address), **QUICK)
+                    # Not a matter of speed, but of not waiting for ever.
+                    assert time.monotonic() - began < 100
+                finally:
+                    worker.kill()
+        finally:
+            scheduler.kill()
+
+
+def _until(true):
+    deadline = time.monotonic() + 60
+    while not true() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert true()
+
+
+def _port(file):
+    import json
+
+    with open(file, encoding="utf-8") as text:
+        return json.load(text)["address"].rpartition(":")[2]
+
+
+def test_no_scheduler_at_the_address(monkeypatch):
+    monkeypatch.setattr(_dask_cluster, "_CONNECTING", 1)
+    with pytest.raises(hc.InvalidInputError, match=r"`scheduler` .* 'tcp://127.0.0.1:1'"):
+        hc.calibration_test(PROBS, LABELS, engine=Dask(scheduler="tcp://127.0.0.1:1"))
+
+
+def test_workers_without_hullcal(cluster, monkeypatch):
+    monkeypatch.setattr(_dask_cluster, "_PACKAGE", "hullcal_that_is_not_there")
+    with pytest.raises(hc.InvalidInputError, match=r"no hullcal there .*Install `hullcal=="):
+        hc.calibration_test(PROBS, LABELS, engine=cluster)
+
+
+def test_workers_with_another_hullcal(cluster, monkeypatch):
+    monkeypatch.setattr(hc, "__version__", "99.0")
+    with pytest.raises(hc.InvalidInputError, match=r"there and 99\.0 here"):
+        hc.calibration_test(PROBS, LABELS, engine=cluster)
+
+
+def test_dask_that_is_not_installed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(hc.InvalidInputError, match=r"pip install 'hullcal\[dask\]'"):
+        hc.calibration_test(PROBS, LABELS, engine="dask")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"scheduler": "tcp://a:1", "n_workers": 2}, "exclude each other"),
+        ({"scheduler": 8786}, "must be an address"),
+        ({"n_workers": 0}, "`n_workers`"),
+    ],
+)
+def test_a_cluster_is_named_in_one_way(arguments, words):
+    with pytest.raises(hc.InvalidInputError, match=words):
+        Dask(**arguments)
+
+
+# -- a cluster of our own ---------------------------------------------------------------------------
+
+
+def descendants():
+    found = psutil.Process().children(recursive=True)
+    return {child.pid for child in found if child.status() != psutil.STATUS_ZOMBIE}
+
+
+@pytest.mark.parametrize("ending", [None, KeyboardInterrupt, ValueError], ids=str)
+def test_a_cluster_of_our_own_ends_with_the_call(ending, monkeypatch):
+    use_small_ranges(monkeypatch)
+    before = descendants()
+    settings = {"null": "paper", "engine": Dask(n_workers=1), **QUICK}
+    if ending is None:
+        expected = hc.calibration_test(PROBS, LABELS, null="paper", **QUICK)
+        assert_same(hc.calibration_test(PROBS, LABELS, **settings), expected)
+    else:
+
+        def stop():
+            assert len(descendants() - before) > 0
+            raise ending
+
+        at_pass(monkeypatch, 2, stop)
+        with pytest.raises(ending):
+            hc.calibration_test(PROBS, LABELS, **settings)
+    _until(lambda: descendants() <= before)
+
+
+def test_without_a_cluster_there_is_one_process_a_core(monkeypatch):
+    use_small_ranges(monkeypatch)
+    monkeypatch.setattr(_dask_cluster, "_cores", lambda: 1)
+    before, seen = descendants(), []
+    at_pass(monkeypatch, 1, lambda: seen.extend(descendants() - before))
+    expected = hc.calibration_test(PROBS, LABELS, null="paper", **QUICK)
+    assert_same(hc.calibration_test(PROBS, LABELS, null="paper", engine="dask", **QUICK), expected)
+    assert seen
+
+
+def test_no_package_of_the_cluster_is_loaded_before_it_is_needed():
+    code = "import sys, hullcal, hullcal.engines.dask, hullcal.engines.stores; print(*sys.modules)"
+    command = [sys.executable, "-c", code]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    roots = {name.partition(".")[0] for name in loaded}
+    assert roots.isdisjoint({"dask", "distributed", "zarr", "pyarrow"})
+
+
+SCRIPT = """
+    import sys
+    import numpy as np
+    import hullcal as hc
+    from hullcal.engines import Dask, _dask_passes
+
+    if __name__ == "__main__":
+        total = _dask_passes.DaskPasses.total
+        def loudly(self, job):
+            print("pass", flush=True)
+            return total(self, job)
+        _dask_passes.DaskPasses.total = loudly
+        probs = np.random.default_rng(0).dirichlet([1, 1, 1], size=(400, 3))
+        resamples = int(sys.argv[1])
+        settings = {"null": "paper", "n_resamples": resamples, "rng": 0}
+        hc.calibration_test(probs, [0, 1] * 200, engine=Dask(n_workers=2), **settings)
+"""
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_script_says_nothing_at_its_end(interrupted, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(SCRIPT), encoding="utf-8")
+    command = [sys.executable, "-W", "error", str(script), "99999" if interrupted else "19"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, start_new_session=True, **pipes) as process:
+        try:
+            assert process.stdout.readline() == "pass\n"
+            workers = psutil.Process(process.pid).children(recursive=True)
+            assert len(workers) >= 2
+            if interrupted:
+                # As a terminal does: to the workers as well.
+                os.killpg(process.pid, signal.SIGINT)
+            _, errors = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    if interrupted:
+        assert errors.rstrip().endswith("KeyboardInterrupt")
+        assert errors.count("Traceback (most recent call last)") == 1, errors
+    else:
+        assert errors == ""
+        assert process.returncode == 0
+    _, alive = psutil.wait_procs(workers, timeout=10)
+    assert not alive
