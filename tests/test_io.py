@@ -28,7 +28,8 @@ import hullcal
 import io_files
 from hullcal import InvalidInputError, io
 from hullcal.classical.result import ClassicalTestResult
-from hullcal.io import csv_files, memory, result_fields, writing, zarr_files
+from hullcal.files import memory, writing
+from hullcal.io import csv_files, result_fields, zarr_files
 from hullcal.results import CalibrationTestResult, MinimizeResult
 from io_files import CLASSES, LABELS, MEMBERS, PROBS, WRITERS, K, N, npy_bytes
 

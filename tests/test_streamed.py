@@ -497,12 +497,12 @@ def test_blocks_of_any_size_give_the_same_numbers(in_cache, measure, null, monke
 
 
 def test_ranges_grow_with_the_data_and_stay_even():
-    for n_samples in (1, 2**18, 2**24, 2**24 + 1, 10**8, 10**9 + 7):
+    for n_samples in (1, 2**18, 2**21, 2**21 + 1, 10**8, 10**9 + 7):
         size = jobs.range_size(n_samples)
         assert size % (2 * LEAF) == 0
         assert -(-n_samples // size) <= jobs._RANGES
-    assert jobs.range_size(2**24) == jobs._RANGE
-    assert jobs.range_size(2**24 + 1) == 2 * jobs._RANGE
+    assert jobs.range_size(2**21) == jobs._RANGE
+    assert jobs.range_size(2**21 + 1) == 2 * jobs._RANGE
 
 
 @pytest.mark.parametrize("null", ["recentered", "refit"])

@@ -19,9 +19,9 @@ Integers = NDArray[np.int64]
 
 #: Probabilities of a block, so few that they stay in the cache.
 _IN_CACHE = 2**16
-#: Rows that are added up from zero before their sum joins the others', an even number, since no pair of
-#: rows may be in two ranges; and at most so many such ranges.
-_RANGE, _RANGES = 2**16, 256
+#: Rows that are added up from zero before their sum joins the others', at least, and an even number,
+#: since no pair of rows may be in two ranges; and at most so many such ranges.
+_RANGE, _RANGES = 2**13, 256
 
 
 def range_size(n_samples: int) -> int:

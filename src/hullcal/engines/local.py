@@ -18,6 +18,7 @@ from hullcal.engines.entries import Entries
 from hullcal.engines.jobs import Job, Rows, range_size
 from hullcal.engines.packed import Packed
 from hullcal.engines.streamed import Passes, Streamed
+from hullcal.files.memory import available
 from hullcal.measures import Measure
 from hullcal.sets import ClassifierSet
 
@@ -26,8 +27,10 @@ Progress = Callable[[int, int], None]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-#: From so many rows and probabilities on data are not packed, but read where they are.
-_MANY_ROWS, _LARGE = 2**18, 2**25
+#: From so many rows and probabilities on data are not packed, but read where they are. With many
+#: classes they are packed for as long as they take no more than this share of the memory that is left:
+#: a search then looks at a few entries of them.
+_MANY_ROWS, _LARGE, _MANY_CLASSES, _SHARE = 100_000, 2**23, 50, 0.5
 
 #: Probabilities packed at a time.
 _PACKED = 2_000_000
@@ -66,8 +69,7 @@ class LocalData(Data):
         classifiers, labels = self.classifiers, self.labels
         assert classifiers is not None
         assert labels is not None
-        large = self.n_samples >= _MANY_ROWS and classifiers.probs.size >= _LARGE
-        if in_memory or not large or not measure.streams():
+        if in_memory or not measure.streams() or not _stays_in_place(classifiers):
             if self._packed is None or self._packed.packed.measure != measure:
                 members = None if self._packed is None else self._packed.packed.members
                 self._packed = packed_problem(classifiers, labels, measure, members)
@@ -75,6 +77,16 @@ class LocalData(Data):
         distinct = classifiers.distinct
         passes = ArrayPasses(classifiers.probs, labels, distinct.positions, n_jobs)
         return Problem(Streamed.of(measure, passes), distinct)
+
+
+def _stays_in_place(classifiers: ClassifierSet) -> bool:
+    size = classifiers.probs.size
+    if classifiers.n_samples < _MANY_ROWS or size < _LARGE:
+        return False
+    if classifiers.n_classes < _MANY_CLASSES:
+        return True
+    left = available()
+    return left is not None and 8 * size > _SHARE * left
 
 
 def packed_problem(

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hullcal.files.memory import check_fits
 from hullcal.files.source import Source
 from hullcal.io.dataset import Parts, check_not_swapped, check_probs_shape
-from hullcal.io.memory import check_fits
 
 __all__ = ["Contents", "Opener", "Stored", "labels_among", "parts_among", "python_objects"]
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hullcal.files.memory import check_fits
 from hullcal.files.source import Source
-from hullcal.io.memory import check_fits
 from hullcal.io.tables import Batch, Name, Table
 from hullcal.io.text import open_text
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from hullcal._validation.errors import refusal
+from hullcal.files.memory import check_fits
 from hullcal.files.source import Source
 from hullcal.io.dataset import Dataset, Parts, check_labels_shape
 from hullcal.io.formats import read_labels, read_parts
-from hullcal.io.memory import check_fits
 
 __all__ = ["read"]
 

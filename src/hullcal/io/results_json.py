@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 import hullcal
 from hullcal._validation import InvalidInputError
 from hullcal._validation.errors import refusal
+from hullcal.files.memory import check_fits
 from hullcal.files.source import Source
 from hullcal.files.writing import write_atomic
-from hullcal.io.memory import check_fits
 from hullcal.io.result_fields import entry_of, kind_of, result_of
 from hullcal.io.text import open_text
 from hullcal.results import Result

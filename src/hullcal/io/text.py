@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
+from hullcal.files.memory import check_fits
 from hullcal.files.source import Source
-from hullcal.io.memory import check_fits
 
 __all__ = ["open_text", "read_lines"]
 
