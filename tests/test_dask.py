@@ -126,8 +126,44 @@ def test_pairs_of_rows_meet_on_the_workers(measure, null, client, monkeypatch):
 
 @pytest.mark.parametrize("null", ["recentered", "paper"])
 def test_pairs_of_rows_that_are_drawn_cannot_meet(null, cluster):
-    with pytest.raises(hc.InvalidInputError, match="resamples rows, which engine `dask` cannot"):
+    with pytest.raises(hc.InvalidInputError, match="cannot draw rows for a sum over pairs"):
         hc.calibration_test(SOME, THEIR, measure="skce_uq", null=null, engine=cluster, **QUICK)
+
+
+def test_an_assessment_refuses_before_its_first_test(cluster):
+    told = []
+    with pytest.raises(hc.InvalidInputError, match="no predictions in memory"):
+        hc.assessment.assess(
+            PROBS, LABELS, nulls=["refit", "stacked"], engine=cluster, n_resamples=9,
+            progress=lambda *what: told.append(what),
+        )  # fmt: skip
+    assert told == []
+
+
+def test_what_the_client_has_can_be_shown(cluster):
+    found = hc.assessment.assess(
+        PROBS[:300], LABELS[:300], nulls=["refit"], engine=cluster, n_resamples=9, rng=0
+    )
+    assert found.classifiers.n_samples == len(found.labels) == 300
+    lazy = da.from_array(PROBS[:300])
+    found = hc.assessment.assess(
+        lazy, LABELS[:300], nulls=["refit"], engine=cluster, n_resamples=9, rng=0
+    )
+    with pytest.raises(hc.InvalidInputError, match="only workers have seen"):
+        found.classifiers  # noqa: B018
+
+
+def test_a_list_of_dask_arrays_asks_for_dask():
+    lazy = [da.from_array(PROBS[:, m]) for m in range(PROBS.shape[1])]
+    assert hc.engines.resolve(None, lazy).name == "dask"
+    assert hc.engines.resolve(None, list(PROBS)).name == "local"
+
+
+def test_large_sums_come_in_several_passes_and_change_no_bit(cluster, monkeypatch):
+    expected = hc.calibration_test(PROBS, LABELS, null="paper", engine=cluster, **QUICK)
+    monkeypatch.setattr("hullcal.engines.streamed._SUMS", 1)
+    found = hc.calibration_test(PROBS, LABELS, null="paper", engine=cluster, **QUICK)
+    assert_same(found, expected)
 
 
 @pytest.mark.parametrize("null", ["paper", "recentered", "refit"])
@@ -210,6 +246,12 @@ def test_a_dask_array_asks_for_dask_and_for_the_current_client(client, monkeypat
         found = hc.minimize(lazy, LABELS, minimizer=QUICK["minimizer"], rng=3)
     assert client.status == "running"
     np.testing.assert_array_equal(found.weights, expected.weights)
+
+
+def test_a_path_is_for_workers_and_that_is_said(tmp_path):
+    for engine in (None, "local"):
+        with pytest.raises(hc.InvalidInputError, match='engine="dask"'):
+            hc.calibration_test(tmp_path, None, engine=engine)
 
 
 def test_nothing_is_left_on_the_workers(client, cluster):

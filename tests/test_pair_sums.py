@@ -20,7 +20,6 @@ from hullcal.engines.jobs import Cases, Rows
 from hullcal.engines.local import ArrayPasses, in_order, packed_problem
 from hullcal.engines.objective import Moves
 from hullcal.engines.pair_jobs import PairSums, pair_total, pairs_of
-from hullcal.engines.pair_streamed import PairStreamed
 from hullcal.engines.streamed import Streamed
 from hullcal.kernels import GaussianTV
 from hullcal.minimizers.pairwise import Pairwise
@@ -66,7 +65,7 @@ def data(n=41, n_members=3, k=4, seed=0, dtype=np.float64):
 
 def in_ranges(measure, probs, labels, cuts, **options):
     positions = ClassifierSet(probs).distinct.positions
-    return PairStreamed.of(measure, RangePasses(probs, labels, positions, cuts, **options))
+    return Streamed.of(measure, RangePasses(probs, labels, positions, cuts, **options))
 
 
 def in_memory(measure, probs, labels):
@@ -215,7 +214,7 @@ def test_threads_and_types_change_no_bit(n_jobs):
 def test_results_may_come_from_anywhere_as_long_as_they_come_in_order():
     probs, labels = data(50)
     passes = RangePasses(probs, labels, np.arange(3), [9, 30])
-    objective = PairStreamed.of(MEASURES[0], passes)
+    objective = Streamed.of(MEASURES[0], passes)
     job = PairSums(**objective._asked([Moves.none(0, np.full(3, 1 / 3))]))
     expected = pair_total(passes.ranges, passes.read, job)
     with ThreadPoolExecutor(3) as pool:
@@ -290,21 +289,6 @@ def test_one_member_needs_no_rows_drawn(null):
     ]
     exact, found = (nulls.resolve(null).run(one, search, resampling) for one in problems)
     np.testing.assert_allclose(found.distribution, exact.distribution, rtol=0, atol=1e-13)
-
-
-@pytest.mark.parametrize("null", ["recentered", "paper"])
-def test_a_null_that_draws_rows_is_refused_with_what_would_do(null):
-    probs, labels = data(30)
-    problem = Problem(in_ranges(MEASURES[1], probs, labels, [9]), ClassifierSet(probs).distinct)
-    search, resampling = Pairwise(max_evaluations=5), nulls.Resampling(3, key_of(2))
-    with pytest.raises(hc.InvalidInputError) as caught:
-        nulls.resolve(null).run(problem, search, resampling)
-    for word in (f"`{null}`", "`skce_b`", "`dask`", '"refit"', '"skce_ul"', '"local"'):
-        assert word in str(caught.value)
-    with pytest.raises(hc.InvalidInputError, match="`elsewhere`"):
-        PairStreamed.of(MEASURES[0], problem.objective.passes, engine="elsewhere").drawing_rows(
-            key_of(1)
-        )
 
 
 def test_which_measures_add_up_over_pairs():

@@ -81,7 +81,9 @@ def test_a_torn_last_line_is_run_again(tmp_path):
 )
 def test_another_configuration_is_refused(other, tmp_path):
     hc.calibration_test(*data(), journal=tmp_path, **{"null": "refit", **OPTIONS})
-    with pytest.raises(hc.InvalidInputError, match="same configuration"):
+    with pytest.raises(
+        hc.InvalidInputError, match=r"`journal` needs the same configuration.*folder"
+    ):
         hc.calibration_test(*data(), journal=tmp_path, **{"null": "refit", **OPTIONS, **other})
 
 
@@ -89,6 +91,64 @@ def test_other_data_are_refused(tmp_path):
     hc.calibration_test(*data(), null="refit", journal=tmp_path, **OPTIONS)
     with pytest.raises(hc.InvalidInputError, match="same data"):
         hc.calibration_test(*data(1), null="refit", journal=tmp_path, **OPTIONS)
+
+
+def test_other_data_with_the_same_statistic_are_refused(tmp_path):
+    """Labels of classes that are never predicted can change without changing a confidence."""
+    rng = np.random.default_rng(5)
+    probs = np.full((60, 2, 4), 0.1)
+    probs[:, :, 0] = rng.uniform(0.5, 0.7, (60, 2))
+    probs[:, :, 1:] = rng.dirichlet([1, 1, 1], (60, 2)) * (1 - probs[:, :, :1])
+    labels = rng.integers(0, 4, 60)
+    others = np.where(labels == 0, 0, 1 + labels % 3)
+    options = {"null": "refit", "n_resamples": 19, "rng": 0, "minimizer": "random"}
+    first = hc.calibration_test(probs, labels, journal=tmp_path, **options)
+    assert hc.calibration_test(probs, others, **options).statistic == first.statistic
+    with pytest.raises(hc.InvalidInputError, match="same data"):
+        hc.calibration_test(probs, others, journal=tmp_path, **options)
+
+
+def test_an_infinite_statistic_does_not_make_data_the_same(tmp_path):
+    def impossible(seed):
+        probs = np.random.default_rng(seed).dirichlet([1, 1], size=(40, 2))
+        probs[:5] = [1.0, 0.0]
+        return probs, np.r_[np.ones(5, int), np.zeros(35, int)]
+
+    options = {"measure": "hl_cwise", "null": "refit", "n_resamples": 19, "rng": 0}
+    first = hc.calibration_test(*impossible(0), journal=tmp_path, **options)
+    again = hc.calibration_test(*impossible(0), journal=tmp_path, **options)
+    assert again.statistic == first.statistic
+    with pytest.raises(hc.InvalidInputError, match="same data"):
+        hc.calibration_test(*impossible(1), journal=tmp_path, **options)
+
+
+@pytest.mark.parametrize("journal", [3, True, b"folder"])
+def test_a_journal_is_a_folder(journal, tmp_path):
+    with pytest.raises(hc.InvalidInputError, match="`journal` must be a path"):
+        hc.calibration_test(*data(), journal=journal, **OPTIONS)
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(hc.InvalidInputError, match="`journal` must be a folder"):
+        hc.calibration_test(*data(), journal=file, **OPTIONS)
+
+
+def test_a_null_without_finished_resamples_takes_no_journal(tmp_path):
+    with pytest.raises(hc.InvalidInputError, match="`journal` must be None with null `maximized`"):
+        hc.calibration_test(*data(), null="maximized", journal=tmp_path / "j", **OPTIONS)
+    assert not (tmp_path / "j").exists()
+
+
+def test_two_tests_of_one_name_have_journals_of_their_own(tmp_path):
+    measures = [hc.ConfidenceECE(n_bins=10), hc.ConfidenceECE(n_bins=15)]
+    options = {"measures": measures, "nulls": ["refit"], "journal": tmp_path, **OPTIONS}
+    first = hc.assessment.assess(*data(), **options)
+    again = hc.assessment.assess(*data(), **options)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "ece_conf-refit",
+        "ece_conf-refit.2",
+    ]
+    for one, other in zip(first.results, again.results, strict=True):
+        assert (one.null_distribution == other.null_distribution).all()
 
 
 def test_values_are_kept_to_the_last_bit(tmp_path):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -19,6 +21,7 @@ from hullcal._validation import (
     check_classes,
     check_fraction,
     check_integer,
+    check_jobs,
     check_labels,
     check_positive,
     check_probs,
@@ -1163,3 +1166,28 @@ def test_a_generator_is_asked_once_for_128_bits() -> None:
 def test_another_source_of_randomness_is_refused_with_what_is_accepted(rng: object) -> None:
     said = message(lambda: check_seed(rng))
     assert "non-negative integer or a `numpy.random.Generator`" in said
+
+
+# --- threads ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["OMP_NUM_THREADS", "NUMBA_NUM_THREADS"])
+def test_all_cores_are_no_more_than_the_environment_allows(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for other in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        monkeypatch.delenv(other, raising=False)
+    ours = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    assert check_jobs(-1) == ours
+    monkeypatch.setenv(name, "1")
+    assert check_jobs(-1) == 1
+    for nonsense in ("", "0", "many", "-2"):
+        monkeypatch.setenv(name, nonsense)
+        assert check_jobs(-1) == ours
+    monkeypatch.setenv(name, "1")
+    assert check_jobs(7) == 7  # who names a number gets it
+
+
+def test_workers_of_joblib_do_not_take_all_cores_each() -> None:
+    found = joblib.Parallel(n_jobs=2)(joblib.delayed(check_jobs)(-1) for _ in range(2))
+    assert sum(found) <= max(2, os.cpu_count())

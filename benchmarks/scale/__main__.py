@@ -24,6 +24,11 @@ from benchmarks.tables import Target, at_least, at_most, print_table, print_targ
 ROWS = [10**3, 10**4, 10**5, 10**6, 10**7]
 CLASSES = [10, 100, 1000, 3485]
 MEMBERS = [2, 5, 10, 20, 50, 100]
+#: What the tables of rows, classes and members show.
+COLUMNS = [
+    *("n", "m", "k", "measure", "null", "engine", "threads", "n_resamples", "evaluations"),
+    *("seconds", "processor", "private", "p", "statistic"),
+]
 PAPER = {"measure": "ece_conf", "null": "paper", "n_resamples": 100, "budget": 200}
 
 
@@ -39,6 +44,18 @@ def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
     """Slope of log time against log size over the larger half of the sizes."""
     half = len(sizes) // 2
     return float(np.polyfit(np.log(sizes[half:]), np.log(seconds[half:]), 1)[0])
+
+
+def shown(cells: list[dict[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
+    """The columns of a table, in few digits."""
+    return [
+        {
+            name: f"{c[name]:.3g}" if isinstance(c[name], float) else c[name]
+            for name in names
+            if name in c
+        }
+        for c in cells
+    ]
 
 
 def rows(work: Path, most: int) -> tuple[list[dict[str, Any]], list[Target]]:
@@ -165,7 +182,8 @@ def main() -> None:
             cells, own = tables[section]()
             targets += own
             if given.out is not None:
-                write(given.out / f"{section}.csv", cells)
+                columns = list(cells[0]) if section == "limits" else COLUMNS
+                write(given.out / f"{section}.csv", shown(cells, columns))
     print_table(["targets", ""], [])
     print_targets(targets)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hullcal import engines, measures, minimizers, nulls, pvalues
+from hullcal import __version__, engines, measures, minimizers, nulls, pvalues
 from hullcal._compiled.streams import key_of
 from hullcal._validation import (
     HullcalWarning,
@@ -31,7 +31,7 @@ from hullcal.sets import ClassifierSet
 
 def calibration_test(
     probs: ArrayLike | ClassifierSet,
-    labels: ArrayLike,
+    labels: ArrayLike | None,
     *,
     measure: str | Measure | Callable[..., float] = "ece_conf",
     null: str | Null = "recentered",
@@ -54,7 +54,8 @@ def calibration_test(
     ----------
     probs : array-like of shape (n_samples, n_members, n_classes)
         Predictions of the members; (n_samples, n_classes) is one classifier; a list of M arrays
-        (n_samples, n_classes) and a ClassifierSet will do as well.
+        (n_samples, n_classes), a ClassifierSet and a dask array will do as well. With
+        ``engine="dask"`` also the path of a store, and then `labels` can be None if it has them.
     labels : array-like of shape (n_samples,)
         Class indices; one-hot rows, or names with `classes`.
     measure : str, Measure or callable
@@ -109,6 +110,7 @@ def calibration_test(
     search = minimizers.resolve(minimizer).budgeted(in_test=True, easy=easy)
     alpha, n_resamples = check_level(alpha, n_resamples)
     stop_after = check_stop(stop_after, reference)
+    check_keeping(journal, reference)
     n_jobs = check_jobs(n_jobs)
     seed = check_seed(rng if rng is not None or journal is None else kept_seed(journal))
     options: dict[str, Any] = {"classes": classes, "from_logits": from_logits, "from_log": from_log}
@@ -117,6 +119,7 @@ def calibration_test(
         search.check(g, data.n_members)
         reference.check(g, search)
         in_memory = reference.needs_predictions(g) or search.needs_predictions
+        data.check(g, in_memory=in_memory, draws_rows=reference.draws_rows)
         problem = data.problem(g, in_memory=in_memory, n_jobs=n_jobs)
         settings = {
             "measure": problem.objective.measure.settings(),
@@ -127,6 +130,7 @@ def calibration_test(
         sizes = (data.n_samples, data.n_members, data.n_classes)
         names = (g.name, search.name, reference.name)
         kept = {
+            "version": __version__,
             "names": names,
             "settings": settings,
             "seed": seed,
@@ -237,6 +241,15 @@ def check_stop(stop_after: int | None, reference: Null) -> int | None:
             f'several; got {stop_after!r}. Leave it out, or use null="recentered" or "refit".'
         )
     return check_integer(stop_after, "stop_after", 2)
+
+
+def check_keeping(journal: object, reference: Null) -> None:
+    """Refuse a journal for a null whose resamples are never finished one by one."""
+    if journal is not None and not reference.can_keep:
+        raise InvalidInputError(
+            f"`journal` must be None with null `{reference.name}`, which has no finished resamples to "
+            f'keep; got {str(journal)!r}. Leave it out, or use null="recentered" or "refit".'
+        )
 
 
 def _stopped(n_kept: int, n_resamples: int, stop_after: int | None) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from hullcal import engines, minimizers, uncertainty
 from hullcal import measures as measure_room
 from hullcal import nulls as null_room
 from hullcal._validation import HullcalWarning, InvalidInputError, check_integer, check_seed
-from hullcal.algorithm import calibration_test, check_stop
+from hullcal.algorithm import calibration_test, check_keeping, check_stop
 from hullcal.engines import Data, Engine, Opened
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
@@ -175,12 +175,16 @@ def assess(
             search.check(g, data.n_members)
             for reference in references:
                 reference.check(g, search)
+                in_memory = reference.needs_predictions(g) or search.needs_predictions
+                data.check(g, in_memory=in_memory, draws_rows=reference.draws_rows)
         for reference in references:
             check_stop(stop_after, reference)
+            check_keeping(journal, reference)
         tests = [(g, reference) for g in chosen for reference in references]
-        folders = [_folder(journal, g, reference) for g, reference in tests]
-        if rng is None and folders and folders[0] is not None:
-            rng = kept_seed(folders[0])
+        folders = _folders(journal, tests)
+        if rng is None:
+            seeds = (kept_seed(folder) for folder in folders if folder is not None)
+            rng = next((seed for seed in seeds if seed is not None), None)
         seed = check_seed(rng)
         n_resamples = check_integer(n_resamples, "n_resamples", 1)
         total = n_resamples * len(tests)
@@ -213,5 +217,15 @@ def assess(
     return Assessment(data, tuple(results))
 
 
-def _folder(journal: str | Path | None, g: Measure, reference: Null) -> Path | None:
-    return None if journal is None else Path(journal) / f"{g.name}-{reference.name}"
+def _folders(
+    journal: str | Path | None, tests: Sequence[tuple[Measure, Null]]
+) -> list[Path | None]:
+    """A folder for the journal of each test; tests of one name are numbered."""
+    if journal is None:
+        return [None] * len(tests)
+    names: list[str] = []
+    for g, reference in tests:
+        name = f"{g.name}-{reference.name}"
+        earlier = sum(other.partition(".")[0] == name for other in names)
+        names.append(f"{name}.{earlier + 1}" if earlier else name)
+    return [Path(journal) / name for name in names]

@@ -111,6 +111,9 @@ _GIVEN_PROBS = {
 GIVEN_PROBS = object()
 
 
+_COMPILING = threading.RLock()
+
+
 class _Driver:
     """A loop whose first argument is a measure's loop; see the module's first lines."""
 
@@ -136,14 +139,15 @@ class _Driver:
     def __call__(self, loop: Callable[..., Any], *arguments: Any) -> Any:
         if not is_compiled(loop):
             return self._function(loop, *arguments)
-        known = self._pointers.get(id(loop))
-        if known is None:
-            # Kept with its loop, whose identity must not pass to another.
-            known = self._pointers[id(loop)] = (loop, _Pointer(loop, self._loop))
         code = arguments[0].dtype.char if self._arguments[0] is GIVEN_PROBS else "d"
-        compiled = self._compiled.get(code)
-        if compiled is None:
-            compiled = self._compiled[code] = self._compile(code)
+        known, compiled = self._pointers.get(id(loop)), self._compiled.get(code)
+        if known is None or compiled is None:
+            # Threads must not compile the same twice, nor change the filters of warnings together.
+            with _COMPILING:
+                # Kept with its loop, whose identity must not pass to another.
+                known = self._pointers.setdefault(id(loop), (loop, _Pointer(loop, self._loop)))
+                compiled = self._compiled.get(code) or self._compile(code)
+                self._compiled[code] = compiled
         return compiled(known[1], *arguments)
 
 

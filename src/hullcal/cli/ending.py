@@ -82,7 +82,7 @@ def ending() -> Iterator[None]:
     except (BrokenExecutor, EngineError) as error:
         if _received:
             _end_by_signal(_received[0])
-        _say(f"{error}; {_left_behind()}")
+        _say(f"{str(error).rstrip('.')}; {_left_behind()}")
         sys.exit(STOPPED)
     except MemoryError:
         kept = f"; {_left_behind()}" if _has_journal() else ""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from hullcal._validation import InvalidInputError
-from hullcal.engines.engine import Data, Engine, EngineError, Opened
+from hullcal.engines.engine import Data, Engine, EngineError, Opened, is_dask
 
 if TYPE_CHECKING:
     from hullcal.engines.dask import Dask
@@ -22,6 +23,11 @@ def resolve(engine: str | Engine | None, probs: Any) -> Engine:
 
         return Dask()
     if engine in (None, "local"):
+        if isinstance(probs, str | os.PathLike):
+            raise InvalidInputError(
+                f"`probs` must be an array unless workers read it; got the path {str(probs)!r}. Read "
+                'the file with `hullcal.io.read`, or test it with `engine="dask"`.'
+            )
         from hullcal.engines.local import Local
 
         return Local()
@@ -29,8 +35,9 @@ def resolve(engine: str | Engine | None, probs: Any) -> Engine:
 
 
 def _of_dask(probs: Any) -> bool:
-    """Whether predictions are a dask array; tells without importing dask."""
-    return type(probs).__module__.partition(".")[0] == "dask"
+    """Whether predictions are a dask array, or a list of them."""
+    some = isinstance(probs, list | tuple) and len(probs) > 0
+    return is_dask(probs[0]) if some else is_dask(probs)
 
 
 def __getattr__(name: str) -> Any:

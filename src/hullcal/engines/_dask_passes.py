@@ -177,6 +177,7 @@ class DaskPasses(Passes):
         self.n_samples, _, self.n_classes = shape
         self.positions = positions
         self._chunks, self._size = chunks, size
+        self.n_returned = -(-self.n_samples // size)
 
     def total(self, job: Job) -> Floats:
         total = np.zeros(job.shape)

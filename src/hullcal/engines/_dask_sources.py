@@ -16,6 +16,7 @@ from hullcal._validation.errors import refusal
 from hullcal._validation.labels import label_array
 from hullcal.distinct import Distinct
 from hullcal.engines._dask_chunks import Reading, checked, itself, read_and_checked, taken
+from hullcal.engines.engine import is_dask
 from hullcal.engines.stores import Store, is_path, open_store
 from hullcal.sets import ClassifierSet
 
@@ -36,6 +37,8 @@ class Source(ABC):
     notes: tuple[str, ...] = ()
     #: Known before any chunk is looked at, for predictions that are here.
     distinct: Distinct | None = None
+    #: Set and labels, if they are in the client's memory.
+    here: tuple[ClassifierSet, NDArray[np.int32]] | tuple[None, None] = (None, None)
 
     @abstractmethod
     def rows_at_a_time(self, n_threads: int) -> int:
@@ -57,7 +60,7 @@ def source_of(
         known = store.classes if classes is None else classes
         truth = _Labels.of(labels, store.shape, store.dtype, known, flags, stored=store.labelled)
         return _Stored(shape=truth.shape, members=store.members, store=store, labels=truth)
-    if _is_dask(probs):
+    if is_dask(probs):
         _check_known(probs, "probs")
         truth = _Labels.of(labels, probs.shape, probs.dtype, classes, flags)
         return _Lazy(shape=truth.shape, probs=probs, labels=truth)
@@ -69,6 +72,7 @@ def source_of(
         members=here.members,
         notes=here.notes,
         distinct=here.distinct,
+        here=(here, positions),
         probs=here.probs,
         labels=positions,
     )
@@ -102,7 +106,7 @@ class _Labels:
         reading = Reading(n_samples, check_classes(classes, n_classes), **flags)
         if labels is None and stored:
             return cls(three, reading)
-        if _is_dask(labels):
+        if is_dask(labels):
             _check_known(labels, "labels")
             _check_length(shape, labels.shape)
             return cls(three, reading, lazy=labels)
@@ -199,13 +203,9 @@ def _rows(shape: tuple[int, int, int], itemsize: int, n_threads: int) -> int:
     return min(_CHUNK // (n_members * n_classes * itemsize), -(-n_samples // (2 * n_threads)))
 
 
-def _is_dask(value: Any) -> bool:
-    return type(value).__module__.partition(".")[0] == "dask"
-
-
 def _stacked(probs: Any) -> Any:
     """A list of members, each a dask array, as one."""
-    if not isinstance(probs, list | tuple) or not probs or not all(map(_is_dask, probs)):
+    if not isinstance(probs, list | tuple) or not probs or not all(map(is_dask, probs)):
         return probs
     import dask.array
 

@@ -16,7 +16,6 @@ from hullcal.engines._dask_sources import Source, source_of
 from hullcal.engines._dask_words import merged
 from hullcal.engines.engine import Data, Engine, EngineError, Problem
 from hullcal.engines.jobs import range_size
-from hullcal.engines.pair_streamed import PairStreamed
 from hullcal.engines.streamed import Streamed
 from hullcal.measures import Measure
 
@@ -25,7 +24,11 @@ __all__ = ["Dask", "EngineError"]
 
 @dataclass(frozen=True)
 class Dask(Engine):
-    """The workers of a Dask cluster; results are those of one machine bit for bit.
+    """The workers of a Dask cluster; p-values are those of one machine.
+
+    No chunking and no number of workers changes a bit of results by ECE and disjoint pairs, and one
+    machine finds the same bits in large data. Sums over all pairs of rows may differ in the last bits,
+    and `hl_cwise` is had from cells of like probabilities, with its error stated.
 
     With this engine `probs` can be a dask array, chunked in any way, or the path of a Zarr store or
     of a folder of `.npy`, `.npz` or Parquet shards, which workers read for themselves; with
@@ -88,6 +91,7 @@ class DaskData(Data):
     def __init__(self, source: Source, chunks: Chunks, size: int) -> None:
         self.n_samples, self.n_members, self.n_classes = self._shape = source.shape
         self.members, self.notes = source.members, source.notes
+        self.classifiers, self.labels = source.here
         self._chunks, self._size = chunks, size
         if source.distinct is not None:
             self._distinct = source.distinct
@@ -96,21 +100,30 @@ class DaskData(Data):
         self._distinct = distinct_members(one.order for one in summaries)
         self.notes += merged([one.notes for one in summaries], self.n_samples * self.n_members)
 
-    def problem(self, measure: Measure, *, in_memory: bool, n_jobs: int) -> Problem:
+    def check(self, measure: Measure, *, in_memory: bool, draws_rows: bool) -> None:
         if in_memory:
             raise InvalidInputError(
-                'engine "dask" has no predictions in memory, which the null or the minimizer needs. '
-                'Use null="recentered", "refit" or "paper" and minimizer="pairwise", or '
+                'engine "dask" has no predictions in memory, which the null or the minimizer needs for '
+                f'measure `{measure.name}`. Use null="recentered", "refit" or "maximized" and '
+                'minimizer="pairwise", or engine="local" on data that fit into memory.'
+            )
+        if measure.over_chunks() is not None:
+            return
+        if measure.finish_pairs is None or measure.parameters_without_average() is None:
+            raise InvalidInputError(
+                f'measure `{measure.name}` cannot be added up over chunks, so engine "dask" cannot '
+                'evaluate it. Use "ece_conf", "ece_cwise", "hl_cwise" or SKCE with a bandwidth that '
+                'is a number, or engine="local" on data that fit into memory.'
+            )
+        if draws_rows:
+            raise InvalidInputError(
+                'engine "dask" cannot draw rows for a sum over pairs of rows, which measure '
+                f'`{measure.name}` is. Use null="refit" or "maximized", measure="skce_ul", or '
                 'engine="local" on data that fit into memory.'
             )
+
+    def problem(self, measure: Measure, *, in_memory: bool, n_jobs: int) -> Problem:
         passes = DaskPasses(self._chunks, self._distinct.positions, self._shape, self._size)
-        form = measure.over_chunks()
-        if form is not None:
-            return Problem(Streamed.of(form, passes), self._distinct)
-        if measure.finish_pairs is not None and measure.parameters_without_average() is not None:
-            return Problem(PairStreamed.of(measure, passes, engine=Dask.name), self._distinct)
-        raise InvalidInputError(
-            f'measure `{measure.name}` cannot be added up over chunks, so engine "dask" cannot '
-            'evaluate it. Use "ece_conf", "ece_cwise", "hl_cwise" or SKCE with a bandwidth that is a '
-            'number, or engine="local" on data that fit into memory.'
-        )
+        # What does not add up over chunks does so over pairs of them.
+        form = measure.over_chunks() or measure
+        return Problem(Streamed.of(form, passes), self._distinct)

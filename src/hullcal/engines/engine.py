@@ -17,7 +17,7 @@ from hullcal.engines.packed import Packed
 from hullcal.measures import Measure
 from hullcal.sets import ClassifierSet
 
-__all__ = ["Data", "Engine", "EngineError", "Opened", "Problem"]
+__all__ = ["Data", "Engine", "EngineError", "Opened", "Problem", "is_dask"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,11 @@ class Problem:
         )
 
 
+def is_dask(value: Any) -> bool:
+    """Whether this is a collection of dask's; tells without importing dask."""
+    return type(value).__module__.partition(".")[0] == "dask"
+
+
 class Data(ABC):
     """Predictions and labels that were checked, wherever they are."""
 
@@ -58,12 +63,16 @@ class Data(ABC):
     labels: NDArray[np.int32] | None = None
 
     @abstractmethod
-    def problem(self, measure: Measure, *, in_memory: bool, n_jobs: int) -> Problem:
-        """g of these data as a function of the weights.
+    def check(self, measure: Measure, *, in_memory: bool, draws_rows: bool) -> None:
+        """Refuse before any work what these data cannot be asked for.
 
-        `in_memory` says that a search or a null needs the predictions themselves; an engine that
-        cannot have them refuses.
+        `in_memory` says that a search or a null needs the predictions themselves, `draws_rows` that
+        replicates are made of drawn rows.
         """
+
+    @abstractmethod
+    def problem(self, measure: Measure, *, in_memory: bool, n_jobs: int) -> Problem:
+        """g of these data as a function of the weights, for what `check` let pass."""
 
 
 class Engine(ABC):

@@ -46,11 +46,13 @@ class Local(Engine):
     def open(
         self, probs: Any, labels: Any, *, classes: Any, from_logits: bool, from_log: bool
     ) -> Iterator[Data]:
-        yield LocalData(
+        data = LocalData(
             *ClassifierSet.with_labels(
                 probs, labels, classes=classes, from_logits=from_logits, from_log=from_log
             )
         )
+        yield data
+        data.forget()
 
 
 class LocalData(Data):
@@ -64,6 +66,13 @@ class LocalData(Data):
         self.classifiers, self.labels = classifiers, labels
         # Several tests of the same data share what is packed for the first.
         self._packed: Problem | None = None
+
+    def forget(self) -> None:
+        """Let go of what was packed; it can be packed again."""
+        self._packed = None
+
+    def check(self, measure: Measure, *, in_memory: bool, draws_rows: bool) -> None:
+        """Let everything pass: data in memory can be asked for anything."""
 
     def problem(self, measure: Measure, *, in_memory: bool, n_jobs: int) -> Problem:
         classifiers, labels = self.classifiers, self.labels

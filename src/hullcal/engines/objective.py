@@ -106,6 +106,10 @@ class Objective(ABC):
         """Rows whose label has probability 0 by every member."""
 
     @abstractmethod
+    def fingerprint(self) -> Floats:
+        """A few numbers that other data would hardly have: a step of EM from the mean, and its score."""
+
+    @abstractmethod
     def together(self, n_evaluations: int) -> int:
         """How many cases to search at a time: steady progress, prompt interruption, modest memory."""
 

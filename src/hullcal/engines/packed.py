@@ -183,6 +183,14 @@ class Packed(Objective):
         mixed = self.mixed(weights)
         return replace(self, offset=self.measure.offset_at(mixed, self.labels[0], self.parameters))
 
+    def fingerprint(self) -> Floats:
+        chances = self.members[:, self.labels[0], np.arange(self.n_samples)]
+        chances = chances[:, chances.max(axis=0) > 0.0]
+        shares = chances / chances.sum(axis=0)
+        score = np.log(chances.mean(axis=0) / chances.max(axis=0)).sum()
+        found: Floats = np.append(shares.mean(axis=1) if shares.size else shares.sum(axis=1), score)
+        return found
+
     def drawing_labels(self, weights: Floats, key: NDArray[np.uint64]) -> Draw:
         cumulative = np.empty(self.members.shape[1:])
         cumulate(self.mixed(weights), cumulative)

@@ -25,7 +25,7 @@ from hullcal.measures import Measure
 Floats = NDArray[np.float64]
 
 #: Bytes of sums that one pass may return.
-_SUMS = 2**25
+_SUMS = 2**27
 #: Replicates searched in step: each pass over the rows serves them all.
 TOGETHER = 16
 
@@ -37,6 +37,8 @@ class Passes(ABC):
     n_classes: int
     #: Where the distinct members stand among the user's.
     positions: NDArray[np.int64]
+    #: How many times over a job's sums are held before they are added.
+    n_returned: int = 1
 
     @abstractmethod
     def total(self, job: Job) -> Floats:
@@ -99,17 +101,26 @@ class Streamed(StepwiseObjective):
         }
 
     def answer(self, moves: Sequence[Moves]) -> Floats:
-        size = 8 * self.measure.state_size(self.n_classes)
+        most = self._most_sums
         found: list[Floats] = []
         some: list[Moves] = []
-        room = _SUMS
+        room = most
         for one in moves:
-            if some and room < size * len(one.amounts):
-                found.append(self._pass(some))
-                some, room = [], _SUMS
-            some.append(one)
-            room -= size * len(one.amounts)
+            for first in range(0, len(one.amounts), most):
+                here = slice(first, first + most)
+                part = Moves(one.case, one.base, one.pairs[here], one.amounts[here])
+                if room < len(part.amounts):
+                    found.append(self._pass(some))
+                    some, room = [], most
+                some.append(part)
+                room -= len(part.amounts)
         return np.concatenate([*found, self._pass(some)])
+
+    @property
+    def _most_sums(self) -> int:
+        """How many values one pass may be asked for."""
+        size = 8 * self.measure.state_size(self.n_classes) * self.passes.n_returned
+        return max(1, _SUMS // size)
 
     def _pass(self, moves: Sequence[Moves]) -> Floats:
         finish_pairs = self.measure.finish_pairs
@@ -154,16 +165,20 @@ class Streamed(StepwiseObjective):
         permuted: bool = False,
     ) -> Floats:
         """Lines 2 to 5 of Algorithm 1: g of replicates, each at weights of its own."""
-        job = Resampled(
-            measure=self.measure,
-            parameters=self.parameters,
-            key=key,
-            replicates=replicates,
-            weights=weights,
-            permuted=permuted,
-            **self._common,
-        )
-        return self._finished(self.passes.total(job))
+        found = []
+        for first in range(0, len(replicates), self._most_sums):
+            here = slice(first, first + self._most_sums)
+            job = Resampled(
+                measure=self.measure,
+                parameters=self.parameters,
+                key=key,
+                replicates=replicates[here],
+                weights=weights[here],
+                permuted=permuted,
+                **self._common,
+            )
+            found.append(self._finished(self.passes.total(job)))
+        return np.concatenate(found)
 
     def starts(self) -> Floats:
         out = np.full((self.n_cases, 2, self.n_members), 1.0 / self.n_members)
@@ -176,8 +191,9 @@ class Streamed(StepwiseObjective):
     def maximum_likelihood(self) -> Floats:
         weights = np.full((1, self.n_members), 1.0 / self.n_members)
         previous = -np.inf
+        first = replace(self, cases=self.cases.only(np.zeros(1, dtype=np.int64)))
         for _ in range(EM_ITERATIONS):
-            better, score, total = self._em(weights)
+            better, score, total = first._em(weights)
             if total[0] == 0.0 or score[0] - previous < EM_TOLERANCE * total[0]:
                 break
             weights, previous = better, score[0]
@@ -219,6 +235,10 @@ class Streamed(StepwiseObjective):
             f"measure `{self.measure.name}` was added up over chunks, in cells of like probabilities: "
             f"at these weights the exact value {stated}",
         )
+
+    def fingerprint(self) -> Floats:
+        weights, score, _ = self._em(np.full((self.n_cases, self.n_members), 1.0 / self.n_members))
+        return np.append(weights[0], score[0])
 
     def drawing_labels(self, weights: Floats, key: NDArray[np.uint64]) -> Draw:
         def draw(first: int, last: int) -> Streamed:

@@ -116,9 +116,6 @@ class SKCE(Measure):
     def parameters(self, average: NDArray[np.floating]) -> Floats:
         return np.array(kernel_named(self.kernel, self.bandwidth).parameters(average))
 
-    def streams(self) -> bool:
-        return super().streams() and self.estimator == "ul"
-
     def settings(self) -> dict[str, Any]:
         kernel = kernel_named(self.kernel, self.bandwidth)
         return {

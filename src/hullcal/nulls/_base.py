@@ -83,6 +83,10 @@ class Null:
     searches_measure: ClassVar[bool] = True
     #: Whether resampling can stop early: null values are independent and come one after the other.
     can_stop: ClassVar[bool] = False
+    #: Whether finished resamples can be kept, and a run continued.
+    can_keep: ClassVar[bool] = True
+    #: Whether replicates draw rows, and not only labels.
+    draws_rows: ClassVar[bool] = False
 
     @classmethod
     def defaults(cls) -> tuple[Null, ...]:
@@ -135,7 +139,8 @@ class Replicates:
         minima = self._minimizer.minimize(objective, self._resampling.key)
         self.n_evaluations += int(minima.n_evaluations.sum())
         if self._resampling.journal is not None:
-            self._resampling.journal.check_data(float(minima.values[0]))
+            statistic = float(minima.values[0])
+            self._resampling.journal.check_data(statistic, objective.fingerprint())
         return minima
 
     def minimize(self, objective: Objective) -> Found:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError
+from hullcal._validation.errors import refusal
 from hullcal.files.journal import Journal, configuration_of
 
 Floats = NDArray[np.float64]
@@ -34,16 +37,19 @@ class ResamplingJournal:
             for i, pair in enumerate(zip(columns["values"], columns["evaluations"], strict=True)):
                 self._known[part, first + i] = pair
 
-    def check_data(self, statistic: float) -> None:
-        """Refuse a journal that was begun with other data, which have another statistic."""
-        known = self._known.get((_DATA, 0))
-        if known is None:
-            self._keep(_DATA, 0, np.array([[statistic, 0.0]]))
-        elif not np.isclose(known[0], statistic, rtol=1e-12, atol=1e-12):
+    def check_data(self, statistic: float, fingerprint: Floats) -> None:
+        """Refuse a journal that was begun with other data, which have other numbers."""
+        own = np.append(statistic, fingerprint)
+        known = [self._known.get((_DATA, i)) for i in range(len(own))]
+        if known[0] is None:
+            self._keep(_DATA, 0, np.column_stack([own, np.zeros(len(own))]))
+            return
+        before = np.array([0.0 if pair is None else pair[0] for pair in known])
+        if not np.allclose(before, own, rtol=1e-10, atol=1e-12):
             raise InvalidInputError(
                 f"`journal` must be of the same data; got {str(self._journal.path.parent)!r}, begun "
-                f"with a statistic of {known[0]:.17g}, and that of these data is {statistic:.17g}. "
-                "Name another folder."
+                f"with a statistic of {before[0]:.12g} and a log-likelihood of {before[-1]:.12g}, and "
+                f"those of these data are {statistic:.12g} and {own[-1]:.12g}. Name another folder."
             )
 
     def keeping(self, part: str, block: Block) -> Block:
@@ -73,12 +79,29 @@ def kept_in(
     if folder is None:
         yield None
         return
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    with Journal.open(Path(folder), configuration, resume=True) as journal:
+    place = _checked(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    try:
+        journal = Journal.open(place, configuration, resume=True)
+    except InvalidInputError as error:
+        # A study says how to start over, which is said otherwise here.
+        words = re.sub(r"[^.;]*`force=True`\.", " Name another folder.", str(error))
+        raise InvalidInputError(re.sub("`(resume|folder)`", "`journal`", words)) from None
+    with journal:
         yield ResamplingJournal(journal)
+
+
+def _checked(folder: object) -> Path:
+    if not isinstance(folder, str | os.PathLike):
+        repair = "Pass the path of a folder, which need not exist."
+        raise refusal("journal", "must be a path", repr(folder), repair)
+    place = Path(folder)
+    if place.exists() and not place.is_dir():
+        raise refusal("journal", "must be a folder", f"the file {str(place)!r}", "Name a folder.")
+    return place
 
 
 def kept_seed(folder: str | Path) -> int | None:
     """The seed of a journal that is there."""
-    found = configuration_of(Path(folder))
+    found = configuration_of(_checked(folder))
     return None if found is None else found.get("seed")

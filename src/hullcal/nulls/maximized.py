@@ -31,12 +31,13 @@ class Maximized(Null):
     largest. The statistic and its distribution are those at that λ (ties: the smaller g). The level
     holds for any N under strong calibration if the maximum is found; a search that stops short can
     only make p too small. `converged` says that none of its steps could raise p further, which is no
-    proof of a global maximum. It runs on one thread.
+    proof of a global maximum. In memory it runs on one thread.
     """
 
     name: ClassVar[str] = "maximized"
     hypothesis: ClassVar[str] = CALIBRATED
     searches_measure: ClassVar[bool] = False
+    can_keep: ClassVar[bool] = False
 
     def check(self, measure: Measure, minimizer: Minimizer) -> None:
         super().check(measure, minimizer)

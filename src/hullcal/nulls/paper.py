@@ -49,6 +49,7 @@ class Paper(Null):
     name: ClassVar[str] = "paper"
     hypothesis: ClassVar[str] = CALIBRATED
     can_stop: ClassVar[bool] = True
+    draws_rows: ClassVar[bool] = True
     rows: Literal["resampled", "permuted"] = "resampled"
 
     def __post_init__(self) -> None:
@@ -57,7 +58,7 @@ class Paper(Null):
 
     def needs_predictions(self, measure: Measure) -> bool:
         # Neighbours in the sample come from anywhere in the data.
-        return measure.order_matters
+        return measure.order_matters or measure.rows_per_unit > 1
 
     def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:
         objective = problem.objective

@@ -36,6 +36,7 @@ class Recentered(Null):
     hypothesis: ClassVar[str] = CALIBRATED
     needs_residual: ClassVar[bool] = True
     can_stop: ClassVar[bool] = True
+    draws_rows: ClassVar[bool] = True
 
     def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:
         objective = problem.objective
