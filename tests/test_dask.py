@@ -142,12 +142,12 @@ def test_an_assessment_refuses_before_its_first_test(cluster):
 
 def test_what_the_client_has_can_be_shown(cluster):
     found = hc.assessment.assess(
-        PROBS[:300], LABELS[:300], nulls=["refit"], engine=cluster, n_resamples=9, rng=0
+        PROBS[:300], LABELS[:300], nulls=["refit"], engine=cluster, n_resamples=19, rng=0
     )
     assert found.classifiers.n_samples == len(found.labels) == 300
     lazy = da.from_array(PROBS[:300])
     found = hc.assessment.assess(
-        lazy, LABELS[:300], nulls=["refit"], engine=cluster, n_resamples=9, rng=0
+        lazy, LABELS[:300], nulls=["refit"], engine=cluster, n_resamples=19, rng=0
     )
     with pytest.raises(hc.InvalidInputError, match="only workers have seen"):
         found.classifiers  # noqa: B018
@@ -465,6 +465,30 @@ def test_rows_that_kill_every_worker_are_named(mortal, monkeypatch):
     engine = Dask(scheduler=mortal.scheduler.address)
     with pytest.raises(EngineError, match=r"2 workers died .*rows 4096 to 6143.* same seed"):
         hc.calibration_test(Deadly.of(PROBS, LABELS, row=5000), None, engine=engine, **QUICK)
+
+
+def test_a_run_that_lost_its_cluster_goes_on_from_its_journal(
+    client, cluster, monkeypatch, tmp_path
+):
+    # More replicates than are searched at a time, so that some are finished when the rest is lost.
+    options = {"null": "refit", "engine": cluster, **QUICK, "n_resamples": 40}
+    options["minimizer"] = Pairwise(max_evaluations=12)
+    whole = hc.calibration_test(PROBS, LABELS, **options)
+
+    def lose():
+        raise EngineError("the connection to the scheduler of the cluster was lost.")
+
+    with monkeypatch.context() as patch:
+        begun = at_pass(patch, 60, lose)
+        with pytest.raises(EngineError):
+            hc.calibration_test(PROBS, LABELS, journal=tmp_path, **options)
+        assert len(begun) == 60
+    kept = (tmp_path / "journal.jsonl").read_text(encoding="utf-8").splitlines()
+    assert 2 < len(kept) < 5
+    with monkeypatch.context() as patch:
+        begun = at_pass(patch, 0, lose)
+        resumed = hc.calibration_test(PROBS, LABELS, journal=tmp_path, **options)
+    assert_same(resumed, whole)
 
 
 def test_a_cluster_that_loses_all_workers_is_not_waited_for(mortal, monkeypatch):

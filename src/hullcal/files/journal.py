@@ -1,4 +1,4 @@
-"""What is finished survives: an append-only journal of a study, one line for each block of data sets."""
+"""What is finished survives: an append-only journal of a study or a test, a line for each block of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["JOURNAL", "Journal", "configuration_of"]
 JOURNAL = "journal.jsonl"
 FORMAT = 1
 
-#: A block: the key of its cell, its first data set, and the first one after it.
+#: A block: what it is of (a cell, a part of a test), its first data set or resample, the first after it.
 Key = tuple[str, int, int]
 
 
