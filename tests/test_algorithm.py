@@ -480,7 +480,7 @@ BAD = [
     ("n_jobs", 0), ("n_jobs", -2), ("n_jobs", 1.5),
     ("rng", -1), ("rng", 0.5), ("rng", "seed"), ("rng", np.random.RandomState(0)),
     ("null", "nope"), ("null", None), ("minimizer", "nope"), ("minimizer", 3),
-    ("engine", "dask"), ("engine", 1), ("stop_after", 1), ("stop_after", 2.5),
+    ("engine", "spark"), ("engine", 1), ("stop_after", 1), ("stop_after", 2.5),
 ]  # fmt: skip
 
 

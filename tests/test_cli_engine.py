@@ -48,7 +48,7 @@ def without_time(text):
 def test_a_folder_of_shards_is_tested_by_workers_as_the_file_is_here(folder):
     pytest.importorskip("distributed")
     here = run(folder / "all.npz", *FAST)
-    there = run(folder / "shards", *FAST, "--engine", "dask", "--workers", 2)
+    there = run(folder / "shards", *FAST, "--engine", "dask", "--workers", 2, "--quiet")
     assert here.returncode == there.returncode == 0, there.stderr
     one, other = json.loads(here.stdout), json.loads(there.stdout)
     one, other = one["results"][0], other["results"][0]

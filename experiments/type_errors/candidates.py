@@ -14,7 +14,8 @@ from hullcal._compiled.mixing import cumulate, draw_labels
 from hullcal._compiled.resampling import draw_counts
 from hullcal._compiled.streams import key_of
 from hullcal.engines.engine import Problem
-from hullcal.engines.objective import Objective
+from hullcal.engines.packed import Packed
+from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
 from hullcal.nulls import CALIBRATED, Null, Outcome, Resampling
 from hullcal.nulls._base import Floats, Replicates
@@ -33,11 +34,15 @@ class Candidate(Null):
 
     hypothesis: ClassVar[str] = CALIBRATED
 
+    def needs_predictions(self, measure: Measure) -> bool:
+        """Each looks at the predictions themselves."""
+        return True
+
     def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:
         """Search the data, then leave the rest to `values`."""
-        objective = problem.objective
+        objective = problem.packed
         replicates = Replicates(minimizer, resampling)
-        found = replicates.minimize(objective)
+        found = replicates.observed(objective)
         statistic, best = float(found.values[0]), found.weights[0]
         return Outcome(
             statistic=statistic,
@@ -49,7 +54,7 @@ class Candidate(Null):
 
     def values(
         self,
-        objective: Objective,
+        objective: Packed,
         best: Floats,
         statistic: float,
         replicates: Replicates,
@@ -82,7 +87,7 @@ class SeveralCentres(Candidate):
         for mixed in _centres(objective, best, resampling):
             offset = objective.measure.offset_at(mixed, objective.labels[0], objective.parameters)
             centred = replace(objective, offset=offset).with_row_weights(counts)
-            nulls.append(replicates.minimize(centred).values)
+            nulls.append(replicates.minimize(centred)[:, 0])
         return _largest(nulls, statistic)
 
 
@@ -95,7 +100,7 @@ class ShiftedPool(Candidate):
     def values(self, objective, best, statistic, replicates, resampling):  # type: ignore[no-untyped-def]
         pool, offset = _pool_and_residual(objective, best)
         labels = _labels(pool, resampling.key, resampling.n_resamples)
-        return replicates.minimize(replace(objective, offset=offset).with_labels(labels)).values
+        return replicates.minimize(replace(objective, offset=offset).with_labels(labels))[:, 0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +128,7 @@ class ResampledPool(Candidate):
                 row_weights=np.ones(labels.shape),
                 offset=offset,
             )
-            out[d] = replicates.minimize(drawn).values[0]
+            out[d] = replicates.minimize(drawn)[0, 0]
         return out
 
 
@@ -137,7 +142,7 @@ class OneWorld(Candidate):
         model = pooled(objective, objective.mixed(objective.maximum_likelihood()))
         world = World.of(objective.mixed(best), model)
         labels = world.labels(resampling.key, 0, resampling.n_resamples)
-        return replicates.minimize(objective.with_labels(labels)).values
+        return replicates.minimize(objective.with_labels(labels))[:, 0]
 
 
 CANDIDATES: tuple[str | Candidate, ...] = (
@@ -146,7 +151,7 @@ CANDIDATES: tuple[str | Candidate, ...] = (
 )
 
 
-def _centres(objective: Objective, best: Floats, resampling: Resampling) -> list[Floats]:
+def _centres(objective: Packed, best: Floats, resampling: Resampling) -> list[Floats]:
     return plausible(objective, best, objective.maximum_likelihood(), resampling)
 
 
@@ -162,7 +167,7 @@ def _labels(law: Floats, key: np.ndarray, number: int) -> np.ndarray:
     return labels
 
 
-def _pool_and_residual(objective: Objective, weights: Floats) -> tuple[Floats, Floats]:
+def _pool_and_residual(objective: Packed, weights: Floats) -> tuple[Floats, Floats]:
     pool = pooled(objective, objective.mixed(objective.maximum_likelihood()))
     mixed = objective.mixed(weights)
     residual: Callable[..., Floats] = objective.measure.offset_at
