@@ -1,5 +1,6 @@
 """Many classes: looking at a few entries gives what looking at all of them gives."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -154,3 +155,27 @@ def test_a_subclass_with_a_loop_of_its_own_keeps_it(monkeypatch):
         )
         assert result.statistic == 0.5
         assert (result.null_distribution == 0.5).all()
+
+
+@pytest.mark.parametrize("null", ["paper", "recentered", "refit"])
+def test_flat_predictions_need_no_entry_but_sums(null):
+    """With a thousand classes that are all unlikely nothing leaves the first bin."""
+    rng = np.random.default_rng(3)
+    probs = rng.dirichlet(np.full(300, 5.0), size=(400, 3))
+    labels = rng.integers(0, 300, 400)
+    measure = hc.ClasswiseECE(n_bins=10)
+    objective = packed_problem(ClassifierSet(probs), labels, measure).packed
+    assert objective.entries is not None
+    assert len(objective.entries.rows) == 1
+    options = {"measure": measure, "null": null, "n_resamples": 9, "rng": 0}
+    options["minimizer"] = hc.minimizers.Pairwise(max_evaluations=40)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", hc.HullcalWarning)
+        found = hc.calibration_test(probs, labels, **options)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(entries_of, "_SOME_CLASSES", 10**9)
+            patch.setattr(entries_of, "_MANY_CLASSES", 10**9)
+            plain = hc.calibration_test(probs, labels, **options)
+    np.testing.assert_allclose(found.statistic, plain.statistic, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(found.null_distribution, plain.null_distribution, rtol=0, atol=1e-14)
+    assert found.pvalue == plain.pvalue

@@ -56,7 +56,8 @@ class Entries:
                 return None
         rows, classes = (np.ascontiguousarray(part) for part in np.concatenate(found).T)
         if len(rows) == 0:
-            return None
+            # Sums are all that is needed; a needless entry spares every loop the case of none.
+            rows = classes = np.zeros(1, dtype=np.int32)
         columns = members[:, classes, rows]
         if measure.wants_rests:
             columns = np.hstack([columns, members.sum(axis=2) - _sums(columns, classes, n_classes)])
