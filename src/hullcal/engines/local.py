@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 #: From so many rows and probabilities on data are not packed, but read where they are. With many
 #: classes they are packed for as long as they take no more than this share of the memory that is left:
 #: a search then looks at a few entries of them.
-_MANY_ROWS, _LARGE, _MANY_CLASSES, _SHARE = 100_000, 2**23, 50, 0.5
+_MANY_ROWS, _LARGE, _MANY_CLASSES, _SHARE = 100_000, 2**22, 50, 0.5
 
 #: Probabilities packed at a time.
 _PACKED = 2_000_000
