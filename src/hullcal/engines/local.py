@@ -135,6 +135,8 @@ class ArrayPasses(Passes):
         self.n_samples, _, self.n_classes = probs.shape
         self.positions = positions
         self._probs, self._labels, self._n_jobs = probs, labels, n_jobs
+        # Those that threads work on, and those that wait to be added.
+        self.n_returned = 2 * n_jobs
 
     def total(self, job: Job) -> Floats:
         size = range_size(self.n_samples)
