@@ -561,7 +561,7 @@ class InStep(StepwiseObjective):
     def maximum_likelihood(self):
         raise NotImplementedError
 
-    recentered = drawing_labels = drawing_rows = impossible = together = threads = (
+    recentered = drawing_labels = drawing_rows = impossible = together = threads = fingerprint = (
         maximum_likelihood
     )
 

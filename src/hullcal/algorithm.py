@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hullcal import __version__, engines, measures, minimizers, nulls, pvalues
+import hullcal
+from hullcal import engines, measures, minimizers, nulls, pvalues
 from hullcal._compiled.streams import key_of
 from hullcal._validation import (
     HullcalWarning,
@@ -130,7 +131,7 @@ def calibration_test(
         sizes = (data.n_samples, data.n_members, data.n_classes)
         names = (g.name, search.name, reference.name)
         kept = {
-            "version": __version__,
+            "version": hullcal.__version__,
             "names": names,
             "settings": settings,
             "seed": seed,
