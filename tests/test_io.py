@@ -28,8 +28,8 @@ import hullcal
 import io_files
 from hullcal import InvalidInputError, io
 from hullcal.classical.result import ClassicalTestResult
-from hullcal.files import memory, writing
-from hullcal.io import csv_files, result_fields, zarr_files
+from hullcal.files import memory, writing, zarr_codecs
+from hullcal.io import csv_files, result_fields
 from hullcal.results import CalibrationTestResult, MinimizeResult
 from io_files import CLASSES, LABELS, MEMBERS, PROBS, WRITERS, K, N, npy_bytes
 
@@ -454,7 +454,7 @@ def test_a_zarr_codec_that_could_unpickle_is_refused_before_it_decodes(tmp_path,
 def test_codecs_are_found_inside_shards_too():
     inner = {"name": "numcodecs.zlib", "configuration": {"codecs": [{"name": "bytes"}]}}
     shard = {"name": "sharding_indexed", "configuration": {"index_codecs": [inner]}}
-    names = list(zarr_files._codec_names([None, [shard], {"id": "pickle"}]))
+    names = list(zarr_codecs.names_of([None, [shard], {"id": "pickle"}]))
     assert names == ["sharding_indexed", "zlib", "bytes", "pickle"]
 
 

@@ -12,15 +12,7 @@ import numpy as np
 
 from hullcal._validation.errors import refusal
 from hullcal.engines._stores_base import Array, Store, needed, python_objects, readable, text
-
-# The file chooses who decodes it, and numcodecs offers to unpickle: only these may.
-# fmt: off
-_CODECS = frozenset({
-    "adler32", "astype", "bitround", "blosc", "bytes", "bz2", "crc32", "crc32c", "delta", "endian",
-    "fixedscaleoffset", "fletcher32", "gzip", "jenkins_lookup3", "lz4", "lzma", "packbits",
-    "quantize", "sharding_indexed", "shuffle", "transpose", "vlen-utf8", "zlib", "zstd",
-})
-# fmt: on
+from hullcal.files.zarr_codecs import KNOWN, names_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,23 +79,10 @@ def _key(path: Path, names: list[str]) -> str:
 def _array(path: Path, root: Any, key: str | None) -> Any:
     array = root if key is None else root[key]
     metadata = array.metadata.to_dict()
-    for name in _codec_names([metadata.get(k) for k in ("codecs", "filters", "compressor")]):
+    for name in names_of([metadata.get(k) for k in ("codecs", "filters", "compressor")]):
         if name == "pickle":
             raise python_objects(path)
-        if name not in _CODECS:
+        if name not in KNOWN:
             repair = "Write it again with one of zarr's own codecs, such as zstd."
             raise refusal("probs", "must use known codecs", f"the codec {name!r}", repair)
     return array
-
-
-def _codec_names(codecs: Any) -> Iterator[str]:
-    """Name every codec in a piece of metadata, also those inside shards."""
-    if isinstance(codecs, dict):
-        name = codecs.get("name", codecs.get("id"))
-        if name is not None:
-            yield str(name).removeprefix("numcodecs.")
-        for key in ("configuration", "codecs", "index_codecs"):
-            yield from _codec_names(codecs.get(key))
-    elif isinstance(codecs, list | tuple):
-        for each in codecs:
-            yield from _codec_names(each)

@@ -8,18 +8,10 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from hullcal.files.source import Source
+from hullcal.files.zarr_codecs import KNOWN, names_of
 from hullcal.io.arrays import Contents, Stored, python_objects
 
 __all__ = ["open_zarr"]
-
-# The file chooses who decodes it, and numcodecs offers to unpickle: only these may.
-# fmt: off
-_CODECS = frozenset({
-    "adler32", "astype", "bitround", "blosc", "bytes", "bz2", "crc32", "crc32c", "delta", "endian",
-    "fixedscaleoffset", "fletcher32", "gzip", "jenkins_lookup3", "lz4", "lzma", "packbits",
-    "quantize", "sharding_indexed", "shuffle", "transpose", "vlen-utf8", "zlib", "zstd",
-})
-# fmt: on
 
 
 @contextmanager
@@ -45,26 +37,13 @@ def open_zarr(source: Source) -> Iterator[Contents]:
 def _look(source: Source, array: Any) -> Stored:
     metadata = array.metadata.to_dict()
     used = [metadata.get(key) for key in ("codecs", "filters", "compressor")]
-    for name in _codec_names(used):
+    for name in names_of(used):
         if name == "pickle":
             raise python_objects(source)
-        if name not in _CODECS:
+        if name not in KNOWN:
             repair = "Write it again with one of zarr's own codecs, such as zstd."
             raise source.refuse("must use known codecs", f"the codec {name!r}", repair)
     itemsize = array.dtype.itemsize
     # A chunk is decoded whole, however little of it the array needs.
     needed = Stored.bytes_of(array.shape, itemsize) + Stored.bytes_of(array.chunks, itemsize)
     return Stored(needed, lambda: array[...])
-
-
-def _codec_names(codecs: Any) -> Iterator[str]:
-    """Name every codec in a piece of metadata, also those inside shards."""
-    if isinstance(codecs, dict):
-        name = codecs.get("name", codecs.get("id"))
-        if name is not None:
-            yield str(name).removeprefix("numcodecs.")
-        for key in ("configuration", "codecs", "index_codecs"):
-            yield from _codec_names(codecs.get(key))
-    elif isinstance(codecs, list | tuple):
-        for each in codecs:
-            yield from _codec_names(each)
