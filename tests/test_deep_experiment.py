@@ -235,7 +235,7 @@ def test_a_row_is_what_the_public_functions_say(small, tmp_path):
 
     folder = classifiers.learn(TASKS["blobs"], Options(), tmp_path, n_jobs=1)
     kind = classifiers.KINDS[3]
-    found = rows.row(kind, folder, FEW[0], n_jobs=1)
+    found = rows.rows(kind, folder, FEW[:1], n_jobs=1)[0]
     probs, digest = classifiers.predictions(kind, folder)
     labels = np.load(folder / "labels.npy")
     calibration, test = train_test_split(np.arange(60), test_size=0.5, random_state=2022)
@@ -261,10 +261,10 @@ def test_a_row_is_what_the_public_functions_say(small, tmp_path):
 def test_tests_are_run_again_for_other_predictions(small, tmp_path):
     folder = classifiers.learn(TASKS["blobs"], Options(), tmp_path, n_jobs=1)
     kind = classifiers.KINDS[0]
-    before = rows.row(kind, folder, FEW[0], n_jobs=1)
+    before = rows.rows(kind, folder, FEW[:1], n_jobs=1)[0]
     path = classifiers.files_of(kind, folder)[0]
     np.save(path, np.load(path)[:, :, ::-1])
-    after = rows.row(kind, folder, FEW[0], n_jobs=1)
+    after = rows.rows(kind, folder, FEW[:1], n_jobs=1)[0]
     assert after["sha256"] != before["sha256"]
     assert after["accuracy"] != before["accuracy"]
 

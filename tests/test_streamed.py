@@ -561,9 +561,8 @@ class InStep(StepwiseObjective):
     def maximum_likelihood(self):
         raise NotImplementedError
 
-    recentered = drawing_labels = drawing_rows = impossible = together = threads = fingerprint = (
-        maximum_likelihood
-    )
+    recentered = drawing_labels = drawing_rows = impossible = maximum_likelihood
+    together = threads = fingerprint = only = maximum_likelihood
 
 
 @pytest.mark.parametrize("budget", [1, 2, 3, 4, 5, 10, 37, 200, 1_000])

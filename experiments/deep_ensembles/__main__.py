@@ -16,7 +16,7 @@ from typing import Any
 
 from experiments.deep_ensembles import classifiers, table
 from experiments.deep_ensembles.downloads import DownloadError, cache_folder
-from experiments.deep_ensembles.rows import SETTINGS, row
+from experiments.deep_ensembles.rows import SETTINGS, rows
 from experiments.deep_ensembles.tasks import TASKS, Options
 from hullcal import InvalidInputError
 
@@ -66,12 +66,12 @@ def main(arguments: list[str] | None = None) -> int:
         print("stopped; the same command goes on from here", file=sys.stderr)
         return 130
     for place, setting in enumerate(SETTINGS):
-        rows = [line for found in results for line in found[place]]
+        lines = [line for found in results for line in found[place]]
         name = f"table1_B{setting.n_bins}_D{setting.n_resamples}"
-        table.show(rows, f"B = {setting.n_bins}, D = {setting.n_resamples}, level .05")
+        table.show(lines, f"B = {setting.n_bins}, D = {setting.n_resamples}, level .05")
         if given.out is not None:
-            table.write(rows, given.out / f"{name}.csv")
-            table.write_beside(rows, given.out / f"{name}.csv")
+            table.write(lines, given.out / f"{name}.csv")
+            table.write_beside(lines, given.out / f"{name}.csv")
     left_out = [name for name, task in TASKS.items() if name not in names and not task.at_hand]
     if left_out and not given.tasks:
         print(f"\nleft out, since their data must be had first: {', '.join(left_out)}")
@@ -87,13 +87,10 @@ def rows_of(
     folder = classifiers.learn(task, options, work, n_jobs=n_jobs, device=device)
     learnt = time.perf_counter()
     place = {"dataset": task.dataset, "architecture": task.architecture}
-    found = [
-        [
-            place | row(kind, folder, setting, n_jobs=n_jobs, seed=options.seed)
-            for kind in classifiers.KINDS
-        ]
-        for setting in SETTINGS
+    by_kind = [
+        rows(kind, folder, SETTINGS, n_jobs=n_jobs, seed=options.seed) for kind in classifiers.KINDS
     ]
+    found = [[place | line for line in lines] for lines in zip(*by_kind, strict=True)]
     print(
         f"{name}: {learnt - began:.0f} s for networks, {time.perf_counter() - learnt:.0f} s for tests",
         flush=True,

@@ -21,9 +21,12 @@ def reporting(progress: bool | Report, what: str = "resamples") -> Iterator[Repo
 
         columns = (what, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         console = Console(stderr=True)
-        # Into a file or a pipe a bar would only write blank lines.
-        hidden = not console.is_terminal
-        with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
+        if not console.is_terminal:
+            # Into a file or a pipe a bar would only write blank lines, and before rich 14.3 so does
+            # one that is disabled.
+            yield None
+            return
+        with Progress(*columns, console=console, transient=True) as bar:
             task = bar.add_task(what)
 
             def report(done: int, total: int) -> None:

@@ -119,13 +119,14 @@ class CalibrationTestResult(Result):
         The combination with that value. Chosen on the tested rows, it looks better there than
         elsewhere.
     null_distribution : ndarray of shape (n_resamples,)
-        Values of the statistic under the hypothesis.
+        Values of the statistic under the hypothesis; with `pvalue_only` those below the statistic are
+        bounds from above.
     alpha : float
     hypothesis : str
         What was tested, in words.
     measure, null, minimizer : str
     settings : dict
-        Settings of measure and minimizer.
+        Settings of measure, minimizer and null, and of the run.
     n_evaluations : int
         Evaluations of the measure, on the data and on all replicates together.
     converged : bool
@@ -189,7 +190,10 @@ class CalibrationTestResult(Result):
 
     @property
     def critical_value(self) -> float:
-        """q: a statistic above it is rejected at `alpha`."""
+        """q: a statistic above it is rejected at `alpha`.
+
+        After a run with `pvalue_only` it is at most this, if the set is rejected.
+        """
         return pvalues.critical_value(self.null_distribution, self.alpha)
 
     def decide(self, alpha: float) -> bool:
@@ -208,6 +212,10 @@ class CalibrationTestResult(Result):
         return any(note.startswith(pvalues.DOUBT) for note in self.notes)
 
     @property
+    def _at_most(self) -> str:
+        return "at most " if self.rejected and "pvalue_only" in self.settings else ""
+
+    @property
     def _to_raise(self) -> str:
         may_stop = "stop_after" in self.settings
         return "n_resamples and stop_after" if may_stop else "n_resamples"
@@ -221,7 +229,7 @@ class CalibrationTestResult(Result):
             + (f"  (too close to call: raise {self._to_raise})" if self.too_close_to_call else ""),
             f"p-value      {self.pvalue:.4g}   (95 % Monte Carlo interval {low:.4g} to {high:.4g})",
             f"Statistic    {self.measure} = {self.statistic:.6g}   "
-            f"(critical value {self.critical_value:.6g})",
+            f"(critical value {self._at_most}{self.critical_value:.6g})",
             *self._search_in_words(),
             f"Data         {self.n_samples} rows, {self.n_members} member"
             f"{'s' if self.n_members > 1 else ''}, {self.n_classes} classes; seed {self.seed}",

@@ -7,6 +7,7 @@ drivers; with a plain Python callable the very same source runs uncompiled.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 import time
@@ -43,12 +44,32 @@ ACCUMULATE_SIGNATURE = NONE(F2, I1, F1, F1, F1, F1)
 def _jit(function: Callable[..., Any], signature: Any = None, **options: Any) -> Any:
     options = _OPTIONS | options
     try:
-        return numba.njit(signature, cache=True, **options)(function)
+        dispatcher = numba.njit(cache=True, **options)(function)
     except RuntimeError as error:
         # No folder can hold the compiled code (read-only home): compile for this process alone.
         if "cache" not in str(error):
             raise
-        return numba.njit(signature, **options)(function)
+        dispatcher = numba.njit(**options)(function)
+    else:
+        _keep_if_possible(dispatcher)
+    if signature is not None and is_compiled(dispatcher):
+        dispatcher.compile(signature)
+        dispatcher.disable_compile()
+    return dispatcher
+
+
+def _keep_if_possible(dispatcher: Any) -> None:
+    """Let a disk or a quota that is full keep compiled code from being kept, and no more."""
+    cache: Any = getattr(dispatcher, "_cache", None)
+    save = getattr(cache, "save_overload", None)
+    if save is None:  # compilation is switched off
+        return
+
+    def save_or_not(*arguments: Any) -> None:
+        with contextlib.suppress(OSError):
+            save(*arguments)
+
+    cache.save_overload = save_or_not
 
 
 def compiled(function: Function) -> Function:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hullcal._compiled.jit import compiled
 from hullcal._compiled.streams import LABELS, uniforms
@@ -96,6 +97,38 @@ def invert(cumulative, levels, labels):  # type: ignore[no-untyped-def]
     for k in range(n_classes - 1):
         for n in range(n_samples):
             labels[n] += np.int32(cumulative[k, n] <= levels[n])
+
+
+#: Running sums that stand between two of those looked at first.
+_STRIDE = 32
+
+
+def turned(cumulative: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The running sums of each row together, and every 32nd of them: what `draw_of_many` looks at."""
+    running = np.ascontiguousarray(cumulative.T)
+    return running, np.ascontiguousarray(running[:, _STRIDE - 1 : -1 : _STRIDE])
+
+
+@compiled
+def draw_of_many(running, some, key, first, labels):  # type: ignore[no-untyped-def]
+    """The labels of `draw_labels`, where classes are many.
+
+    Running sums never decrease, so that those which are not above a level come first: counting some
+    of them says among which the others have to be counted.
+    """
+    n_samples, n_classes = running.shape
+    levels = np.empty(n_samples)
+    for replicate in range(labels.shape[0]):
+        uniforms(key, LABELS, first + replicate, levels)
+        for n in range(n_samples):
+            level = levels[n] * running[n, n_classes - 1]
+            passed = 0
+            for i in range(some.shape[1]):
+                passed += int(some[n, i] <= level)
+            label = _STRIDE * passed
+            for k in range(label, min(label + _STRIDE, n_classes - 1)):
+                label += int(running[n, k] <= level)
+            labels[replicate, n] = label
 
 
 @compiled

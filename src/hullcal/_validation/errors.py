@@ -21,6 +21,11 @@ class ApproximationWarning(HullcalWarning):
     """A value was computed by an approximation, since the exact one would take too long."""
 
 
+# Users catch them by these names, and should read the same in a traceback.
+for _kind in (InvalidInputError, EngineError, HullcalWarning, ApproximationWarning):
+    _kind.__module__ = "hullcal"
+
+
 def refusal(name: str, rule: str, came: str, repair: str) -> InvalidInputError:
     """Build an error whose message has the four parts in their usual order.
 

@@ -31,8 +31,8 @@ class _Stopped(BaseException):
 _received: list[type[BaseException]] = []
 #: The folder with the journal of a command that can be continued.
 _folders: list[Path] = []
-#: What systems say of a disk, a quota or a limit that is full.
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+#: What systems say of a disk, a quota or a limit that is full, and of a disk that fails.
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def check_signals() -> None:
@@ -50,6 +50,11 @@ def resumable(folder: Path) -> None:
 def ending() -> Iterator[None]:
     """Turn whatever happens into an exit code and one message."""
     before = signal.signal(signal.SIGTERM, _stop), signal.signal(signal.SIGINT, _interrupt)
+    hook = sys.unraisablehook
+    # A signal that a library's callback swallowed is in `_received`, and is no news to be printed.
+    sys.unraisablehook = lambda what: (
+        None if issubclass(what.exc_type, _Stopped | KeyboardInterrupt) else hook(what)
+    )
     _received.clear()
     _folders.clear()
     try:
@@ -75,10 +80,10 @@ def ending() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(DONE)
     except OSError as error:
-        where = f": {error.filename}" if error.filename else ""
-        full = error.errno in _FULL
-        _say(f"{error.strerror or error}{where}" + (f"; {_left_behind()}" if full else ""))
-        sys.exit(STOPPED if full else BAD_INPUT)
+        where = f": {error.filename}" if error.filename else _where_it_was()
+        disk = error.errno in _DISK
+        _say(f"{error.strerror or error}{where}" + (f"; {_left_behind()}" if disk else ""))
+        sys.exit(STOPPED if disk else BAD_INPUT)
     except (BrokenExecutor, EngineError) as error:
         if _received:
             _end_by_signal(_received[0])
@@ -101,6 +106,7 @@ def ending() -> Iterator[None]:
         )
         sys.exit(INTERNAL)
     finally:
+        sys.unraisablehook = hook
         signal.signal(signal.SIGTERM, before[0])
         signal.signal(signal.SIGINT, before[1])
 
@@ -109,6 +115,15 @@ def _end_by_signal(kind: type[BaseException]) -> NoReturn:
     interrupted = kind is KeyboardInterrupt
     _say(f"{'interrupted' if interrupted else 'stopped by a signal'}; {_left_behind()}")
     sys.exit(INTERRUPTED if interrupted else STOPPED)
+
+
+def _where_it_was() -> str:
+    """Libraries that ask for the current folder when they are loaded do not say what is missing."""
+    try:
+        os.getcwd()
+    except OSError:
+        return ": the current folder, which was removed; change to another"
+    return ""
 
 
 def _has_journal() -> bool:

@@ -10,6 +10,7 @@ from hullcal.cli.ending import resumable
 from hullcal.cli.options import Files, TestOptions
 from hullcal.cli.wording import as_options
 from hullcal.cli.working import working
+from hullcal.files.lock import LOCK
 
 
 def run_tests(files: Files, how: TestOptions) -> Any:
@@ -87,7 +88,9 @@ def _predictions(files: Files, how: TestOptions) -> tuple[Any, Any, dict[str, An
 
 
 def _check_journal(folder: Path, *, resume: bool) -> None:
-    there = folder.is_dir() and any(folder.iterdir())
+    # A run that was stopped before its first line leaves a lock, which is nothing to go on with.
+    files = folder.rglob("*") if folder.is_dir() else ()
+    there = any(path.name != LOCK and not path.is_dir() for path in files)
     if there and not resume:
         raise InvalidInputError(
             f"`--journal` must be a new folder; got {str(folder)!r}, which is not empty. Add "

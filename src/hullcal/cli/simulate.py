@@ -142,7 +142,7 @@ def _from_file(path: Path | None) -> dict[str, Any]:
         raise InvalidInputError(
             f"`path` must be a file that can be read; got {str(path)!r} ({error.strerror})."
         ) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInputError(
             f"`path` must hold JSON or TOML by its ending; got {str(path)!r} ({error})."
         ) from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import click
 
@@ -27,12 +27,14 @@ def working(*, quiet: bool) -> Iterator[Report]:
 
     console = Console(stderr=True)
     columns = ("{task.description}", BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    # Into a file or a pipe a bar would only write blank lines.
-    hidden = not console.is_terminal
-    with (
-        when_compiling(lambda: click.echo(_NOTICE, err=True)),
-        Progress(*columns, console=console, transient=True, disable=hidden) as bar,
-    ):
+    with ExitStack() as stack:
+        stack.enter_context(when_compiling(lambda: click.echo(_NOTICE, err=True)))
+        if not console.is_terminal:
+            # Into a file or a pipe a bar would only write blank lines, and before rich 14.3 so does
+            # one that is disabled.
+            yield lambda what, done, total: check_signals()
+            return
+        bar = stack.enter_context(Progress(*columns, console=console, transient=True))
         task = bar.add_task("")
 
         def report(what: str, done: int, total: int) -> None:

@@ -68,13 +68,15 @@ class _Table(Shard):
 
 def open_parquet(files: Sequence[Path]) -> Shards:
     """Read footers; all shards have the columns of the first."""
-    parquet = needed("pyarrow.parquet", "parquet")
+    parquet, arrow = needed("pyarrow.parquet", "parquet"), needed("pyarrow", "parquet")
     shards: list[_Table] = []
     for path in files:
         with readable(path), parquet.ParquetFile(path) as file:
             n_rows, schema = file.metadata.num_rows, file.schema_arrow
             columns = _arranged(path, list(schema.names))
-            types = {schema.field(name).type.to_pandas_dtype() for name in columns.probs}
+            # Not by `to_pandas_dtype`, for which pyarrow before 20 needs pandas.
+            kinds = {schema.field(name).type for name in columns.probs}
+            types = {arrow.array([], type=kind).to_numpy().dtype for kind in kinds}
         if shards and columns != shards[0].columns:
             came = f"other columns in {str(path)!r} than in {str(files[0])!r}"
             raise refusal("probs", "must be shards with the same columns", came, _WIDE)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._compiled.jit import compiled
+from hullcal._compiled.mixing import mix
 from hullcal.measures import Measure
 
 Floats = NDArray[np.float64]
@@ -35,6 +36,8 @@ class Entries:
     rows: NDArray[np.int32]
     classes: NDArray[np.int32]
     n_classes: int
+    #: The combination last asked for, and its weights.
+    _last: list[tuple[Floats, Floats]] = field(default_factory=list)
 
     @classmethod
     def of(cls, members: Floats, measure: Measure) -> Entries | None:
@@ -83,6 +86,26 @@ class Entries:
         """
         return getattr(self.measure, "of_draws", None)
 
+    @property
+    def has_rests(self) -> bool:
+        """Whether sums over the rows without an entry follow the entries."""
+        return int(self.members.shape[2]) > len(self.rows)
+
+    def combined(self, members: Floats, weights: Floats) -> tuple[Entries, Floats]:
+        """The entries and the predictions of a combination, as those of a set of one.
+
+        Replicate after replicate is evaluated at the same weights, so the last combination is kept.
+        """
+        last = self._last[0] if self._last else None
+        if last is None or not np.array_equal(last[0], weights):
+            mixed = np.empty((1, *members.shape[1:]))
+            mix(members, weights, mixed[0])
+            last = weights.copy(), mixed
+            self._last[:] = [last]
+        own = np.empty((1, *self.members.shape[1:]))
+        mix(self.members, weights, own[0])
+        return replace(self, members=own, _last=[]), last[1]
+
     def positions(self, labels: NDArray[np.int32]) -> NDArray[np.int32]:
         """Where the entries of the labels (n_cases, n_samples) are.
 
@@ -92,8 +115,8 @@ class Entries:
         wanted = np.arange(labels.shape[1]) * self.n_classes + labels
         places = np.searchsorted(keys, wanted)
         there = keys[np.minimum(places, len(keys) - 1)] == wanted
-        rests = self.members.shape[2] > len(keys)
-        return np.where(there, places, len(keys) + labels if rests else -1).astype(np.int32)
+        elsewhere = len(keys) + labels if self.has_rests else -1
+        return np.where(there, places, elsewhere).astype(np.int32)
 
     def weighted(self, members: Floats, row_weights: Floats) -> Iterator[Floats]:
         """`members` of these entries under each weighting of the rows: what changes is the rests.
@@ -103,7 +126,7 @@ class Entries:
         """
         n_members, n_classes, n_samples = members.shape
         n_entries = len(self.rows)
-        if self.members.shape[2] == n_entries:
+        if not self.has_rests:
             yield from [self.members] * len(row_weights)
             return
         flat = members.reshape(n_members * n_classes, n_samples)

@@ -79,6 +79,10 @@ class Objective(ABC):
         """g at the same weights for all cases."""
 
     @abstractmethod
+    def only(self, cases: NDArray[np.int64]) -> Objective:
+        """The objective of some of the cases."""
+
+    @abstractmethod
     def starts(self) -> Floats:
         """Where a search of each case begins: the mean and a few steps towards maximum likelihood.
 

@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._compiled.jit import F1, F2, F3, I2, INT, L1, driver
-from hullcal._compiled.mixing import cumulate, draw_labels, maximum_likelihood, mix
+from hullcal._compiled.mixing import (
+    cumulate,
+    draw_labels,
+    draw_of_many,
+    maximum_likelihood,
+    mix,
+    turned,
+)
 from hullcal._compiled.resampling import draw_counts
 from hullcal.engines.entries import Entries
 from hullcal.engines.objective import (
@@ -26,6 +33,8 @@ Floats = NDArray[np.float64]
 
 #: Bytes of working memory that need no thought.
 _ROOM = 2**27
+#: From so many classes on it pays to find a label without looking at all of them.
+_MANY_CLASSES = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,18 +104,7 @@ class Packed(Objective):
             yield condensed
             return
         for case, members in enumerate(entries.weighted(self.members, self.row_weights)):
-            yield condensed._case(case, members)
-
-    def _case(self, case: int, members: Floats) -> Packed:
-        one = slice(case, case + 1)
-        starts = self.settled_starts
-        return replace(
-            self,
-            members=members,
-            labels=self.labels[one],
-            row_weights=self.row_weights[one],
-            settled_starts=None if starts is None else starts[one],
-        )
+            yield replace(condensed.only(np.array([case])), members=members)
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -146,11 +144,30 @@ class Packed(Objective):
 
     def at(self, weights: Floats) -> Floats:
         """g at the same weights for all cases."""
+        objective = self
+        if self.entries is not None and self.entries.has_rests:
+            # Rows may have to be weighted and added up: of one combination, not of all members.
+            objective, weights = self._alone(weights), np.ones(1)
         found = [
             part.values(np.tile(weights, (part.n_cases, 1)), np.arange(part.n_cases))
-            for part in self.parts(starts=False)
+            for part in objective.parts(starts=False)
         ]
         return np.concatenate(found)
+
+    def _alone(self, weights: Floats) -> Packed:
+        """The combination as the only member."""
+        assert self.entries is not None
+        entries, mixed = self.entries.combined(self.members, weights)
+        return replace(self, members=mixed, entries=entries)
+
+    def only(self, cases: NDArray[np.int64]) -> Packed:
+        starts = self.settled_starts
+        return replace(
+            self,
+            labels=self.labels[cases],
+            row_weights=self.row_weights[cases],
+            settled_starts=None if starts is None else starts[cases],
+        )
 
     def mixed(self, weights: Floats) -> Floats:
         """The combination itself, (n_classes, n_samples)."""
@@ -194,10 +211,14 @@ class Packed(Objective):
     def drawing_labels(self, weights: Floats, key: NDArray[np.uint64]) -> Draw:
         cumulative = np.empty(self.members.shape[1:])
         cumulate(self.mixed(weights), cumulative)
+        running = turned(cumulative) if self.n_classes >= _MANY_CLASSES else None
 
         def draw(first: int, last: int) -> Packed:
             labels = np.empty((last - first, self.n_samples), dtype=np.int32)
-            draw_labels(cumulative, key, first, labels)
+            if running is None:
+                draw_labels(cumulative, key, first, labels)
+            else:
+                draw_of_many(*running, key, first, labels)
             return self.with_labels(labels)
 
         return draw

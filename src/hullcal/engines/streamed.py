@@ -156,6 +156,9 @@ class Streamed(StepwiseObjective):
             [finish(state, self.offset, self.parameters, self.n_samples) for state in states]
         )
 
+    def only(self, cases: NDArray[np.int64]) -> Streamed:
+        return replace(self, cases=self.cases.only(cases))
+
     def resampled(
         self,
         key: NDArray[np.uint64],

@@ -160,7 +160,9 @@ class GrowingArray:
         """Leave no file behind; after `finish` there is nothing to do."""
         self.array = np.empty((0, *self._tail), self._dtype)
         if self._file is not None:
-            self._file.close()
+            # What a full disk did not take is still in the buffer, and fails once more.
+            with contextlib.suppress(OSError):
+                self._file.close()
         if self._path is not None:
             _remove(self._path, os.getpid())
 

@@ -6,15 +6,18 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError
 from hullcal.files.lock import locked
 from hullcal.files.writing import write_atomic
 
-__all__ = ["JOURNAL", "Journal", "configuration_of"]
+__all__ = ["JOURNAL", "Journal", "columns_of", "configuration_of"]
 
 JOURNAL = "journal.jsonl"
 FORMAT = 1
@@ -35,12 +38,14 @@ class Journal:
         What was found on opening and what was added since, by block.
     """
 
-    def __init__(self, path: Path, blocks: dict[Key, Any], stack: contextlib.ExitStack) -> None:
+    def __init__(
+        self, path: Path, blocks: dict[Key, Any], file: int, stack: contextlib.ExitStack
+    ) -> None:
         self.path = path
         self.blocks = blocks
+        self._file = file
         self._stack = stack
-        self._file = os.open(path, os.O_WRONLY | os.O_APPEND)
-        stack.callback(os.close, self._file)
+        self._torn: OSError | None = None
 
     @classmethod
     def open(
@@ -80,10 +85,16 @@ class Journal:
             else:
                 blocks = {}
                 write_atomic(path, _line(header), force=True)
-            return cls(path, blocks, stack.pop_all())
+            # Here, not in `__init__`: if it fails, the lock is given back at once.
+            file = os.open(path, os.O_WRONLY | os.O_APPEND)
+            stack.callback(os.close, file)
+            return cls(path, blocks, file, stack.pop_all())
 
     def append(self, key: Key, columns: Mapping[str, Any]) -> None:
         """Add a finished block; it is on the disk when this returns."""
+        if self._torn is not None:
+            # Another thread's line after half a line would be lost with it.
+            raise self._torn
         line = _line({"block": list(key), "columns": columns}).encode()
         before = os.fstat(self._file).st_size
         try:
@@ -91,10 +102,12 @@ class Journal:
             while written < len(line):
                 written += os.write(self._file, line[written:])
             os.fsync(self._file)
-        except OSError:
+        except OSError as error:
             # A full disk leaves half a line; the journal without it is whole.
-            with contextlib.suppress(OSError):
+            try:
                 os.ftruncate(self._file, before)
+            except OSError:
+                self._torn = error
             raise
         self.blocks[key] = columns
 
@@ -116,7 +129,18 @@ def configuration_of(folder: Path) -> dict[str, Any] | None:
         return None
     with path.open("rb") as file:
         first = _parsed(file.readline())
-    return None if first is None else first.get("configuration")
+    found = None if first is None else first.get("configuration")
+    return found if isinstance(found, dict) else None
+
+
+def columns_of(columns: Mapping[str, Any], names: Sequence[str]) -> NDArray[np.float64] | None:
+    """Columns of a block as one array; None if some are missing, unequal in shape, or no numbers."""
+    try:
+        found = np.array([columns[name] for name in names], dtype=np.object_)
+        missing = any(each is None for each in found.flat)  # which numpy would take for NaN
+        return None if missing else found.astype(np.float64)
+    except (KeyError, ValueError, TypeError, OverflowError):
+        return None
 
 
 def _header(configuration: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,7 +171,7 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
         del content["sha256"]
         # Numbers are written so that they read back as the same ones, and so is the line.
         return content if _line(content).encode() == line else None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
@@ -167,7 +191,10 @@ def _read(path: Path, header: Mapping[str, Any]) -> tuple[dict[Key, Any], int]:
         try:
             assert content is not None
             cell, begin, end = content["block"]
-            blocks[cell, begin, end] = content["columns"]
+            columns = content["columns"]
+            if (type(cell), type(begin), type(end), type(columns)) != (str, int, int, dict):
+                raise TypeError("a checksum vouches for what was written, not for who wrote it")
+            blocks[cell, begin, end] = columns
         except (AssertionError, KeyError, TypeError, ValueError) as error:
             raise _damaged(path, number) from error
         length += len(line)
@@ -183,6 +210,8 @@ def _check_same(found: Mapping[str, Any], wanted: Mapping[str, Any], path: Path)
         )
     if found.get("hash") == wanted["hash"]:
         return
+    if type(found.get("hash")) is not str or type(found.get("configuration")) is not dict:
+        raise _damaged(path, 1)
     old, new = found["configuration"], wanted["configuration"]
     differences = [
         f"{name}: {json.dumps(old.get(name))} there, {json.dumps(new.get(name))} now"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import platform
 from collections.abc import Sequence
+from importlib import metadata
 from typing import Any, NoReturn
 
 import hullcal
@@ -39,17 +41,24 @@ def to_json(results: Result | Sequence[Result]) -> str:
     Returns
     -------
     str
-        An object with `version` (of hullcal) and `results`, each with its `kind`, its fields and
-        what follows from them. Infinities and NaN are the strings "Infinity", "-Infinity" and
-        "NaN"; among `settings`, which may hold any text, they are ``{"float": "Infinity"}``.
+        An object with `version` (of hullcal), `versions` (of all that computed) and `results`, each
+        with its `kind`, its fields and what follows from them. Infinities and NaN are the strings
+        "Infinity", "-Infinity" and "NaN"; among `settings`, which may hold any text, they are
+        ``{"float": "Infinity"}``.
     """
     entries = [entry_of(result) for result in as_list(results)]
-    document = {"version": hullcal.__version__, "results": entries}
+    document = {"version": hullcal.__version__, "versions": _versions(), "results": entries}
     try:
         return json.dumps(document, allow_nan=False, indent=1) + "\n"
     except (TypeError, ValueError, RecursionError) as error:
         repair = "Settings of a measure must be numbers, strings, lists or dictionaries."
         raise refusal("results", "must be expressible in JSON", str(error), repair) from error
+
+
+def _versions() -> dict[str, str]:
+    """Numbers depend on these; other packages only read, draw and print."""
+    computing = {name: metadata.version(name) for name in ("numpy", "scipy", "numba")}
+    return {"hullcal": hullcal.__version__, "python": platform.python_version(), **computing}
 
 
 def write_json(results: Result | Sequence[Result], path: Any, *, force: bool = False) -> None:

@@ -21,17 +21,24 @@ def open_zarr(source: Source) -> Iterator[Contents]:
     storage = source.needs("zarr.storage", "zarr")
     if source.path.is_dir():
         store = storage.LocalStore(source.path, read_only=True)
+        children = sorted(each.name for each in source.path.iterdir() if each.is_dir())
     elif not zipfile.is_zipfile(source.path):
         raise ValueError("neither a folder nor a zip archive")
     else:
+        with zipfile.ZipFile(source.path) as archive:
+            inside = (name.partition("/") for name in archive.namelist())
+            children = list(dict.fromkeys(first for first, slash, _ in inside if slash))
         store = storage.ZipStore(source.path, mode="r")
     with closing(store):
         root = zarr.open(store=store, mode="r")
         if isinstance(root, zarr.Array):
             yield Contents([source.path.stem], lambda _: _look(source, root))
         else:
-            names = list(root.array_keys())
-            yield Contents(names, lambda name: _look(source, root[name]))
+            # One by one: where zarr looks at all of them at once and two are damaged, the fault of
+            # the second is printed by asyncio, traceback and all.
+            arrays = {name: root.get(name) for name in children}
+            names = [name for name, each in arrays.items() if isinstance(each, zarr.Array)]
+            yield Contents(names, lambda name: _look(source, arrays[name]))
 
 
 def _look(source: Source, array: Any) -> Stored:

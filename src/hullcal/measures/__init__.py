@@ -5,11 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hullcal._discovery import discover, named
 from hullcal.measures._base import Measure
 from hullcal.measures._custom import CustomMeasure
+
+if TYPE_CHECKING:
+    # Found by name when the program runs; a type checker has to be told of them.
+    from hullcal.measures.ece_conf import ConfidenceECE as ConfidenceECE
+    from hullcal.measures.ece_cwise import ClasswiseECE as ClasswiseECE
+    from hullcal.measures.hl_cwise import HosmerLemeshow as HosmerLemeshow
+    from hullcal.measures.skce import SKCE as SKCE
 
 __all__ = ["CustomMeasure", "Measure", "available", "resolve"]
 

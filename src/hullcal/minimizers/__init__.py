@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import sys
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hullcal._discovery import discover, named
 from hullcal.minimizers._base import Minima, Minimizer
+
+if TYPE_CHECKING:
+    # Found by name when the program runs; a type checker has to be told of them.
+    from hullcal.minimizers.cobyla import Cobyla as Cobyla
+    from hullcal.minimizers.exact import Exact as Exact
+    from hullcal.minimizers.pairwise import Pairwise as Pairwise
+    from hullcal.minimizers.random import Random as Random
+    from hullcal.minimizers.slsqp import Slsqp as Slsqp
 
 __all__ = ["Minima", "Minimizer", "available", "resolve"]
 

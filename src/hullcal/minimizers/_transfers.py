@@ -87,8 +87,11 @@ def start(walk, place, weights, best, starts):  # type: ignore[no-untyped-def]
 
 
 @compiled_part
-def tell(value, walk, place, weights, best, starts, key, max_evaluations):  # type: ignore[no-untyped-def]
-    """Take the value of the point asked for, and settle what comes next; True if a move was taken."""
+def tell(value, walk, place, weights, best, starts, key, max_evaluations, enough):  # type: ignore[no-untyped-def]
+    """Take the value of the point asked for, and settle what comes next; True if a move was taken.
+
+    A value below `enough` ends the search.
+    """
     walk[EVALUATIONS] += 1
     action = walk[ACTION]
     taken = False
@@ -107,7 +110,7 @@ def tell(value, walk, place, weights, best, starts, key, max_evaluations):  # ty
             copy(weights, best)
             walk[CONVERGED] = int(ended)
     left = max_evaluations - walk[EVALUATIONS]
-    if left <= 0:
+    if left <= 0 or place[BEST] < enough:
         walk[ACTION] = DONE
     elif action == _COMPARE and walk[EVALUATIONS] == 1:
         place[_VALUE] = value
@@ -120,7 +123,7 @@ def tell(value, walk, place, weights, best, starts, key, max_evaluations):  # ty
     else:
         if action == _BEGIN:
             place[_VALUE] = value
-        if left == 1:
+        if left == 1 or place[_VALUE] < enough:
             walk[ACTION] = _END
         else:
             _ask(walk, place, weights)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._compiled.jit import B1, F1, F2, F3, I2, INT, L1, U1, compiled, driver
+from hullcal._compiled.jit import B1, F1, F2, F3, FLOAT, I2, INT, L1, U1, compiled, driver
 from hullcal._compiled.mixing import copy, mix, shift
 from hullcal.engines.objective import Moves, Objective, StepwiseObjective
 from hullcal.engines.packed import Packed
@@ -49,11 +49,19 @@ class Pairwise(Minimizer):
     # Tests by SKCE and by Hosmer-Lemeshow have the same power at 40 or 60 to 200 evaluations.
     easy_test_budget: ClassVar[int | None] = 50
 
+    def until(self, enough: float) -> Minimizer:
+        if type(self) is not Pairwise:
+            return self  # a subclass may search in another way
+        return _Until(max_evaluations=self.max_evaluations, enough=enough)
+
     def search(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
+        return self._descended(objective, key, -np.inf)
+
+    def _descended(self, objective: Objective, key: NDArray[np.uint64], enough: float) -> Minima:
         assert self.max_evaluations is not None
         minima = Minima.empty(objective.n_cases, objective.n_members)
         if isinstance(objective, StepwiseObjective):
-            _in_step(objective, key, self.max_evaluations, minima)
+            _in_step(objective, key, self.max_evaluations, enough, minima)
             return minima
         assert isinstance(objective, Packed)
         _search(
@@ -67,12 +75,43 @@ class Pairwise(Minimizer):
             objective.starts(),
             key,
             self.max_evaluations,
+            enough,
             minima.weights,
             minima.values,
             minima.n_evaluations,
             minima.converged,
         )
         return minima
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Until(Pairwise):
+    """The same search, ended at the first value below a bound.
+
+    The value of a search is never above that at the mean, so there it is often over: most replicates
+    of a set that is clearly rejected cost one evaluation.
+    """
+
+    enough: float
+
+    def minimize(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
+        if objective.n_members == 1:
+            return super().minimize(objective, key)
+        mean = np.full(objective.n_members, 1.0 / objective.n_members)
+        minima = Minima.empty(objective.n_cases, objective.n_members)
+        minima.weights[:] = mean
+        minima.values[:] = objective.at(mean)
+        minima.n_evaluations[:] = 1
+        left = np.flatnonzero(~(minima.values < self.enough))
+        if len(left) > 0:
+            found = super().minimize(objective.only(left), key)
+            minima.weights[left], minima.values[left] = found.weights, found.values
+            minima.n_evaluations[left] += found.n_evaluations
+            minima.converged[left] = found.converged
+        return minima
+
+    def search(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
+        return self._descended(objective, key, self.enough)
 
 
 @compiled
@@ -82,7 +121,9 @@ def _first(walks, places, weights, best, starts):  # type: ignore[no-untyped-def
 
 
 @compiled
-def _look_ahead(pairs, amounts, walk, place, weights, best, starts, key, max_evaluations):  # type: ignore[no-untyped-def]
+def _look_ahead(  # type: ignore[no-untyped-def]
+    pairs, amounts, walk, place, weights, best, starts, key, max_evaluations, enough
+):
     """The moves to come if none of them is taken, as many as there is room for; how many they are."""
     walk, place, weights, best = walk.copy(), place.copy(), weights.copy(), best.copy()
     n = 0
@@ -90,21 +131,26 @@ def _look_ahead(pairs, amounts, walk, place, weights, best, starts, key, max_eva
         pairs[n, 0], pairs[n, 1] = walk[GAINING], walk[LOSING]
         amounts[n] = place[AMOUNT]
         n += 1
-        tell(np.inf, walk, place, weights, best, starts, key, max_evaluations)
+        tell(np.inf, walk, place, weights, best, starts, key, max_evaluations, enough)
     return n
 
 
 @compiled
-def _told(values, walk, place, weights, best, starts, key, max_evaluations):  # type: ignore[no-untyped-def]
+def _told(values, walk, place, weights, best, starts, key, max_evaluations, enough):  # type: ignore[no-untyped-def]
     """Take values in turn until a move is taken, which makes the others idle; True if one was."""
     taken = False
     for value in values:
-        taken = taken or tell(value, walk, place, weights, best, starts, key, max_evaluations)
+        if not taken:
+            taken = tell(value, walk, place, weights, best, starts, key, max_evaluations, enough)
     return taken
 
 
 def _in_step(
-    objective: StepwiseObjective, key: NDArray[np.uint64], max_evaluations: int, minima: Minima
+    objective: StepwiseObjective,
+    key: NDArray[np.uint64],
+    max_evaluations: int,
+    enough: float,
+    minima: Minima,
 ) -> None:
     """The searches of all cases at once, the same steps as below: every question goes to all rows.
 
@@ -119,7 +165,7 @@ def _in_step(
 
     def machine(case: int) -> tuple[Any, ...]:
         own = walks[case], places[case], weights[case], minima.weights[case], starts[case]
-        return *own, key, max_evaluations
+        return *own, key, max_evaluations, enough
 
     while True:
         moves = []
@@ -142,10 +188,10 @@ def _in_step(
     minima.converged[:] = walks[:, CONVERGED] != 0
 
 
-@driver(F3, I2, F2, F1, F1, INT, INT, F3, U1, INT, F2, F1, L1, B1)
+@driver(F3, I2, F2, F1, F1, INT, INT, F3, U1, INT, FLOAT, F2, F1, L1, B1)
 def _search(  # type: ignore[no-untyped-def]
     value, members, labels, row_weights, parameters, offset, state_size, scratch_size,
-    starts, key, max_evaluations, best_weights, best_values, evaluations, converged,
+    starts, key, max_evaluations, enough, best_weights, best_values, evaluations, converged,
 ):  # fmt: skip
     n_members, n_classes, n_samples = members.shape
     flat_members = members.reshape(n_members, n_classes * n_samples)
@@ -167,7 +213,7 @@ def _search(  # type: ignore[no-untyped-def]
                 gaining, losing = np.uint64(walk[GAINING]), np.uint64(walk[LOSING])
                 shift(current, flat_members, gaining, losing, place[AMOUNT], flat_trial)
             g = value(trial, y, w, parameters, offset, state, scratch)
-            taken = tell(g, walk, place, weights, best, begin, key, max_evaluations)
+            taken = tell(g, walk, place, weights, best, begin, key, max_evaluations, enough)
             if fresh:
                 copy(flat_trial, current)
             elif taken:

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import sys
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hullcal._discovery import discover, named
 from hullcal.nulls._base import CALIBRATED, ONE_CALIBRATED, TRUTH, Null, Outcome, Resampling
 from hullcal.nulls._journal import kept_in, kept_seed
+
+if TYPE_CHECKING:
+    # Found by name when the program runs; a type checker has to be told of them.
+    from hullcal.nulls.maximized import Maximized as Maximized
+    from hullcal.nulls.paper import Paper as Paper
+    from hullcal.nulls.recentered import Recentered as Recentered
+    from hullcal.nulls.refit import Refit as Refit
+    from hullcal.nulls.stacked import Stacked as Stacked
 
 __all__ = [
     "CALIBRATED",

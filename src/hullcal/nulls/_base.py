@@ -16,7 +16,7 @@ from hullcal.engines.objective import Draw, Objective
 from hullcal.measures import Measure
 from hullcal.minimizers import Minima, Minimizer
 from hullcal.nulls._journal import ResamplingJournal
-from hullcal.pvalues import exceeds
+from hullcal.pvalues import clearly_below, exceeds
 
 Floats = NDArray[np.float64]
 
@@ -41,6 +41,8 @@ class Resampling:
     stop_after: int | None = None
     #: Where finished blocks are kept, if they are.
     journal: ResamplingJournal | None = None
+    #: Whether a replicate's search may end once it is below the statistic.
+    pvalue_only: bool = False
 
     def enough(self, statistic: float) -> Callable[[Floats], int | None]:
         """How many null values to keep once enough of them have reached the statistic.
@@ -141,6 +143,8 @@ class Replicates:
         if self._resampling.journal is not None:
             statistic = float(minima.values[0])
             self._resampling.journal.check_data(statistic, objective.fingerprint())
+        if self._resampling.pvalue_only:
+            self._minimizer = self._minimizer.until(clearly_below(float(minima.values[0])))
         return minima
 
     def minimize(self, objective: Objective) -> Found:

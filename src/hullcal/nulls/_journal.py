@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError
 from hullcal._validation.errors import refusal
-from hullcal.files.journal import Journal, configuration_of
+from hullcal.files.journal import Journal, columns_of, configuration_of
 
 Floats = NDArray[np.float64]
 Block = Callable[[int, int], Floats]
@@ -33,9 +33,15 @@ class ResamplingJournal:
         self._journal = journal
         self._lock = threading.Lock()
         self._known: dict[tuple[str, int], tuple[float, float]] = {}
-        for (part, first, _), columns in journal.blocks.items():
-            for i, pair in enumerate(zip(columns["values"], columns["evaluations"], strict=True)):
-                self._known[part, first + i] = pair
+        for (part, first, last), columns in journal.blocks.items():
+            pairs = columns_of(columns, ("values", "evaluations"))
+            if pairs is None or pairs.shape != (2, last - first):
+                raise InvalidInputError(
+                    f"`journal` must hold what hullcal wrote; got another block {part!r} from {first} "
+                    f"in {journal.path}. Name another folder."
+                )
+            for i in range(last - first):
+                self._known[part, first + i] = (float(pairs[0, i]), float(pairs[1, i]))
 
     def check_data(self, statistic: float, fingerprint: Floats) -> None:
         """Refuse a journal that was begun with other data, which have other numbers."""

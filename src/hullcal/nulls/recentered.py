@@ -80,9 +80,11 @@ def _too_small(
     for first in range(0, _LOOKED_AT, _AT_A_TIME):
         by_rows.extend(rows(first, first + _AT_A_TIME).at(best))
         by_labels.extend(labels(first, first + _AT_A_TIME).at(best))
-    if np.mean(by_labels) - np.mean(by_rows) <= _SHORT * np.std(by_labels):
+    noise = np.mean(by_labels)
+    # Of a signed measure, or of labels that are certain, there may be no noise to compare with.
+    if noise <= 0 or noise - np.mean(by_rows) <= _SHORT * np.std(by_labels):
         return ()
-    share = np.mean(by_rows) / np.mean(by_labels)
+    share = max(0.0, np.mean(by_rows) / noise)
     return (
         f"{DOUBT}: resampled rows make {share:.2f} of the noise that labels would, so that the "
         'p-value of null "recentered" may be too small; null="stacked" asks the same',

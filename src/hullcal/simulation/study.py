@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError, check_jobs
-from hullcal.files.journal import JOURNAL, Journal, Key
+from hullcal.files.journal import JOURNAL, Journal, Key, columns_of
 from hullcal.measures import CustomMeasure
 from hullcal.progress import reporting
 from hullcal.simulation import files
@@ -125,6 +125,7 @@ def run(
             )
             journal = stack.enter_context(opened)
             finished = journal.blocks
+            _check_sound(grid, blocks, finished, journal.path)
             if force:
                 # Tables of another study must not stand beside this one's journal.
                 for name in files.NAMES:
@@ -162,6 +163,20 @@ def _run(
                 done += ways * (key[2] - key[1])
                 if report is not None:
                     report(done, grid.n_tests)
+
+
+def _check_sound(grid: Grid, blocks: list[Block], finished: dict[Key, Columns], path: Path) -> None:
+    """Refuse finished blocks that are not what a run of this grid writes."""
+    for block in blocks:
+        if block.key not in finished:
+            continue
+        found = columns_of(finished[block.key], COLUMNS)
+        shape = (len(COLUMNS), len(grid.tests), block.last - block.first)
+        if found is None or found.shape != shape or not (np.abs(found[-1]) < 2**53).all():
+            raise InvalidInputError(
+                f"`resume` needs a sound journal; got another block {block.key} in {path}. Delete that "
+                "line to compute it again, or start over with `force=True`."
+            )
 
 
 def _check_named(grid: Grid) -> None:
