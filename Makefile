@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test test-deep test-statistical coverage table1 lint bench bench-scale docs clean
+.PHONY: help demo test test-deep test-statistical test-supply test-oldest test-newest fuzz hardening
+.PHONY: coverage table1 lint bench bench-scale docs docs-figures golden clean
 
 help:
 	@echo "make demo              test three ensembles on real data, write demo/report.html"
@@ -16,7 +17,13 @@ help:
 	@echo "make lint              ruff and mypy"
 	@echo "make bench             speed and search quality against named opponents"
 	@echo "make bench-scale       time and memory up to ten million rows, and Dask (half an hour)"
-	@echo "make docs              build the documentation"
+	@echo "make docs              build the documentation, with its gallery"
+	@echo "make docs-figures      draw the architecture and the report for the documentation"
+	@echo "make fuzz              try 20,000 damaged files, senseless commands and odd sets"
+	@echo "make hardening         fail every write, kill studies 50 times, run 10,000 tests in one process"
+	@echo "make test-supply       build wheel and sdist, install each in an empty environment, use it"
+	@echo "make test-oldest       run the tests with the oldest packages allowed (test-newest: the newest)"
+	@echo "make golden            say which of the stored numbers have changed"
 
 $(VENV)/made: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hullcal needs Python 3.11 or newer; try: make PYTHON=python3.12 ...")'
@@ -74,5 +81,27 @@ docs: $(VENV)/made-docs
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
+docs-figures: $(VENV)/made
+	$(BIN)/python docs/architecture_figure.py
+	$(BIN)/python docs/report_figures.py
+	$(BIN)/python -m docs.choosing_figures
+
+fuzz: $(VENV)/made
+	cd tests && ../$(BIN)/python -m fuzzing --inputs 20000 --seed 0
+
+hardening: $(VENV)/made-deep
+	cd tests && ../$(BIN)/python -m hardening faults
+	cd tests && ../$(BIN)/python -m hardening kills --times 50
+	cd tests && ../$(BIN)/python -m hardening soak --tests 10000
+
+test-supply: $(VENV)/made-lint
+	$(BIN)/python tests/supply/distribution.py
+
+test-oldest test-newest: $(VENV)/made
+	$(BIN)/python tests/supply/environments.py $(@:test-%=%)
+
+golden: $(VENV)/made
+	$(BIN)/python tests/golden/make_golden.py
+
 clean:
-	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) docs/_build docs/examples .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,56 @@
+"""`python -m fuzzing`: try many inputs and print what came of them."""
+
+import argparse
+import sys
+from collections import Counter
+
+from fuzzing.confined import GOOD, run
+
+#: How many of the inputs each room gets.
+SHARES = {"readers": 0.6, "command_line": 0.2, "measures": 0.2}
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m fuzzing", description=__doc__)
+    parser.add_argument("--inputs", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--room", choices=SHARES, action="append", help="only this one; repeat")
+    parser.add_argument("--only", type=int, action="append", help="only this number; repeat")
+    asked = parser.parse_args()
+    rooms = asked.room or [*SHARES]
+    total = sum(SHARES[room] for room in rooms)
+    faults = 0
+    for room in rooms:
+        numbers = asked.only or range(round(asked.inputs * SHARES[room] / total))
+        faults += _tried(room, asked.seed, numbers, shown=asked.only is not None)
+    sys.exit(1 if faults else 0)
+
+
+def _tried(room, seed, numbers, *, shown):
+    """Try a room's inputs, print its table and every fault, and count these."""
+    counts = Counter()
+    faults = []
+    for report in run(room, seed, numbers):
+        counts[report["kind"], report["outcome"]] += 1
+        if report["outcome"] not in GOOD:
+            faults.append(report)
+            print(f"{room} {report}", file=sys.stderr, flush=True)
+        elif shown:
+            print(report)
+    outcomes = [*GOOD, *sorted({outcome for _, outcome in counts} - {*GOOD})]
+    outcomes = [each for each in outcomes if any(outcome == each for _, outcome in counts)]
+    print(f"\n{room}, seed {seed}")
+    print(_row("", outcomes))
+    for kind in sorted({kind for kind, _ in counts}):
+        print(_row(kind, [counts[kind, outcome] for outcome in outcomes]))
+    sums = [sum(n for (_, each), n in counts.items() if each == outcome) for outcome in outcomes]
+    print(_row("all", sums), flush=True)
+    return len(faults)
+
+
+def _row(name, cells):
+    return f"{name:<32}" + "".join(f"{cell:>20}" for cell in cells)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Numbers that were found once, and must be found again."""

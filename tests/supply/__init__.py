@@ -1,0 +1,1 @@
+"""What reaches a user: the wheel, its dependencies, its types, its licences."""

@@ -1,0 +1,99 @@
+"""Which licences do the dependencies have? Writes LICENSES.md from the metadata of what is installed.
+
+python tests/supply/licences.py             # says what differs
+python tests/supply/licences.py --update    # writes it
+"""
+
+import argparse
+import re
+import sys
+import tomllib
+from importlib.metadata import PackageNotFoundError, metadata
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "LICENSES.md"
+#: Extras, and the heading under which their packages stand; the first that has a package shows it.
+SECTIONS = {
+    "Required": (None,),
+    "Optional": ("sklearn", "torch", "parquet", "zarr", "hdf5", "safetensors", "dask", "nlopt"),
+    "For tests, experiments and benchmarks": ("test", "deep", "bench", "lint"),
+    "For the documentation": ("docs",),
+    "For the build": ("build",),
+}
+HEAD = """# Licences of the dependencies
+
+hullcal is under BSD-3-Clause (see LICENSE). Here is what it imports, and what tests, documentation and
+the build use beside it: the versions that were tested together, and the licences that their metadata
+state. Made by `python tests/supply/licences.py --update`.
+"""
+
+
+def declared(root=ROOT):
+    """Names of all packages in pyproject.toml, by extra; None for those that are required."""
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    groups = {
+        None: project["project"]["dependencies"],
+        **project["project"]["optional-dependencies"],
+        "build": project["build-system"]["requires"],
+    }
+    return {extra: [name_of(one) for one in listed] for extra, listed in groups.items()}
+
+
+def name_of(requirement):
+    return re.match(r"[A-Za-z0-9._-]+", requirement)[0].lower().replace("_", "-")
+
+
+def licence(package):
+    """Version and licence of an installed package: its expression, or its classifiers, or its words."""
+    found = metadata(package)
+    # What follows a plus sign tells builds for one kind of machine apart.
+    version = found["Version"].partition("+")[0]
+    if found["License-Expression"]:
+        return version, found["License-Expression"]
+    kinds = [
+        line.rpartition(" :: ")[2]
+        for line in found.get_all("Classifier") or ()
+        if line.startswith("License :: ") and not line.endswith("OSI Approved")
+    ]
+    # Some put the whole text there; its first line is its name.
+    first = (found["License"] or "").strip().partition("\n")[0]
+    return version, ", ".join(kinds) or first or "not stated"
+
+
+def page(root=ROOT):
+    """The whole page; a package that is not installed cannot be asked."""
+    groups, seen, text = declared(root), set(), HEAD
+    unknown = set(groups) - {extra for extras in SECTIONS.values() for extra in extras}
+    if unknown:
+        raise SystemExit(f"extras without a section: {', '.join(sorted(unknown))}")
+    for heading, extras in SECTIONS.items():
+        rows = []
+        for extra in extras:
+            for package in groups[extra]:
+                if package not in seen:
+                    seen.add(package)
+                    rows.append((package, *licence(package), extra or ""))
+        text += f"\n## {heading}\n\n| package | version | licence | extra |\n|---|---|---|---|\n"
+        text += "".join(f"| {' | '.join(row)} |\n" for row in sorted(rows))
+    return text
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--update", action="store_true", help="write what differs")
+    options = parser.parse_args()
+    try:
+        new = page()
+    except PackageNotFoundError as error:
+        raise SystemExit(f"not installed, so its licence is not known: {error.name}") from error
+    old = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    changed = sorted(set(new.splitlines()) ^ set(old.splitlines()))
+    print("\n".join(changed) or "nothing differs")
+    if options.update:
+        PAGE.write_text(new, encoding="utf-8")
+    return 0 if options.update or not changed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

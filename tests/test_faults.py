@@ -1,0 +1,198 @@
+"""Disks that fail, signals, and many calls in one process; `python -m hardening` does more of it."""
+
+import ctypes
+import errno
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import hullcal as hc
+from hardening.faulty import FAULTS, Disk
+from hardening.kills import kill_often
+from hardening.limits import under_a_limit
+from hardening.soak import combinations, soak
+from hardening.subjects import SUBJECTS
+from hardening.sweep import sweep
+from hullcal.cli.ending import ending
+from hullcal.files.journal import Journal
+from hullcal.files.lock import locked
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and limits of Linux")
+
+#: Short enough for every fault; the others take the faults that are most like real ones.
+CHEAP = ("results as JSON", "results as CSV", "memory map", "hullcal weights")
+LIKELY = ("full in the middle of a write", "short")
+SWEEPS = [
+    (name, fault, old)
+    for name in SUBJECTS
+    for fault in FAULTS
+    for old in (False, True)
+    if name in CHEAP or (fault in LIKELY and not old)
+]
+
+
+# Every call that writes fails once
+
+
+@linux
+@pytest.mark.parametrize(("name", "fault", "old"), SWEEPS)
+def test_whichever_call_fails_files_are_whole_and_a_second_run_ends_as_the_first_would(
+    name, fault, old, tmp_path
+):
+    found = sweep(name, fault, tmp_path, old=old)
+    assert found.points > 0
+    assert (found.errors > 0) == (fault != "short")
+
+
+def test_the_sweep_notices_a_file_that_is_written_in_place(tmp_path, monkeypatch):
+    def careless(path, content, *, force=False):
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.write(file, content.encode())
+        os.close(file)
+
+    monkeypatch.setattr(hc.io.results_json, "write_atomic", careless)
+    with pytest.raises(AssertionError, match="neither"):
+        sweep("results as JSON", "full", tmp_path, old=True)
+
+
+def test_the_sweep_notices_a_writer_that_takes_a_short_write_for_a_whole_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(Journal, "append", _one_write)
+    with pytest.raises(AssertionError, match=r"which was no error: .*differs"):
+        sweep("study", "short", tmp_path)
+
+
+def _one_write(journal, key, columns):
+    from hullcal.files.journal import _line
+
+    os.write(journal._file, _line({"block": list(key), "columns": columns}).encode())
+    journal.blocks[key] = columns
+
+
+@linux
+@pytest.mark.parametrize("name", ["results as JSON", "memory map", "journal of a test"])
+def test_a_limit_on_the_size_of_files_is_felt_and_survived(name, tmp_path):
+    limits, felt = under_a_limit(name, tmp_path, steps=4)
+    assert felt == limits - 1
+
+
+def test_a_journal_that_could_not_be_opened_does_not_keep_its_lock(tmp_path):
+    disk = Disk(tmp_path, FAULTS["full"])
+    with disk.mounted():
+        Journal.open(tmp_path, {"a": 1}, resume=False).close()
+    # The last file that is opened is the journal itself.
+    disk = Disk(
+        tmp_path, FAULTS["full"], max(i for i, call in enumerate(disk.calls) if call == "open")
+    )
+    with disk.mounted(), pytest.raises(OSError, match="No space") as held:
+        Journal.open(tmp_path, {"a": 1}, resume=False)
+    assert held.value.errno == errno.ENOSPC
+    with locked(tmp_path):
+        pass
+
+
+def test_after_half_a_line_that_stays_a_journal_takes_no_other(tmp_path):
+    class Worn(Disk):
+        """Writes half a line, fails to take it back, and then works again."""
+
+        def spoils(self, name, size=0):
+            self.calls.append(name)
+            if self.calls == ["write"]:
+                return size // 2
+            if len(self.calls) <= 3:
+                raise OSError(errno.EIO, "worn")
+            return None
+
+    with Journal.open(tmp_path, {"a": 1}, resume=False) as journal:
+        disk = Worn(tmp_path, FAULTS["broken"])
+        disk._own.add(journal._file)
+        with disk.mounted():
+            for first in range(2):
+                with pytest.raises(OSError, match="worn"):
+                    journal.append(("cell", first, first + 1), {"p": [0.5]})
+    with Journal.open(tmp_path, {"a": 1}, resume=True) as journal:
+        assert journal.blocks == {}
+
+
+COMPILING = """
+import resource, sys
+from hullcal._compiled.jit import compiled
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+import loop
+print(compiled(loop.loop)(2.0))
+"""
+
+
+@linux
+def test_a_disk_that_cannot_keep_compiled_code_does_not_keep_it_from_running(tmp_path):
+    (tmp_path / "loop.py").write_text("def loop(x):\n    return x + 1.0\n")
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", COMPILING],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=tmp_path,
+        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "NUMBA_DISABLE_JIT": "0"},
+    )
+    assert done.stdout == "3.0\n", done.stderr
+
+
+# Signals
+
+
+@linux
+def test_a_study_that_is_killed_at_random_ends_as_if_it_had_not_been(tmp_path):
+    found = kill_often(3, tmp_path, seed=3, runs=("small study",), signals=(signal.SIGKILL,))
+    assert found.total == 3
+    assert found.finished >= 1
+
+
+def test_a_signal_that_a_callback_swallowed_prints_no_traceback(capsys):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    def run():
+        with ending():
+            ctypes.CFUNCTYPE(None)(interrupted)()
+            interrupted()
+
+    with pytest.raises(SystemExit) as end:
+        run()
+    assert end.value.code == 130
+    assert capsys.readouterr().err == "hullcal: interrupted; nothing was written\n"
+
+
+# Many calls in one process
+
+#: Megabytes. Free places of the heap hide about one more, so 150 tests may keep some 13 kB each unseen.
+BOUND = 0.9
+
+
+@linux
+def test_memory_files_and_threads_stay_as_they_are_until_a_leak_is_planted():
+    kept = []
+
+    def leak(i):
+        if i > 300:
+            kept.append((bytearray(b"x") * 100_000, os.dup(0)))
+
+    try:
+        found = soak((150, 300, 340), leak=leak)
+    finally:
+        for _, file in kept:
+            os.close(file)
+    sound, planted = found.change(150, 300), found.change(300, 340)
+    assert sound.memory < BOUND, found
+    assert sound.files <= 0, found
+    assert sound.threads <= 0, found
+    assert planted.memory > BOUND, found
+    assert planted.files == 40, found
+
+
+def test_every_measure_null_and_search_has_its_turn():
+    for place, names in enumerate(
+        ((*hc.measures.available(), "function"), hc.nulls.available(), hc.minimizers.available())
+    ):
+        assert {triple[place] for triple in combinations()} == set(names)

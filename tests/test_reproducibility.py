@@ -1,0 +1,248 @@
+"""The same seed gives the same bits: on any number of threads, from any source, from what is stored."""
+
+import html
+import json
+
+import numpy as np
+import pytest
+
+import hullcal as hc
+from hullcal.minimizers import Pairwise
+
+N_SAMPLES, N_MEMBERS, N_CLASSES = 300, 3, 3
+QUICK = {"n_resamples": 39, "minimizer": Pairwise(max_evaluations=60), "rng": 7}
+
+
+def predictions(n_samples=N_SAMPLES, seed=5):
+    rng = np.random.default_rng(seed)
+    probs = rng.dirichlet(np.ones(N_CLASSES), size=(n_samples, N_MEMBERS))
+    labels = (probs[:, 0].cumsum(axis=1) < rng.random((n_samples, 1))).sum(axis=1)
+    return probs, np.minimum(labels, N_CLASSES - 1)
+
+
+PROBS, LABELS = predictions()
+
+
+def bits(result):
+    """All numbers of a test by their bits, as bytes."""
+    numbers = [[result.statistic, result.pvalue], result.weights, result.null_distribution]
+    return np.concatenate(numbers).tobytes(), result.n_evaluations, result.converged
+
+
+def outcome(probs=PROBS, labels=LABELS, **options):
+    return hc.calibration_test(probs, labels, **(QUICK | options))
+
+
+# -- threads ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("null", hc.nulls.available())
+@pytest.mark.parametrize("measure", hc.measures.available())
+def test_no_number_of_threads_changes_a_bit(measure, null):
+    options = {"measure": measure, "null": null, "n_resamples": 19}
+    probs, labels = PROBS[:80], LABELS[:80]
+    alone = bits(outcome(probs, labels, **options))
+    for n_jobs in (2, 3):
+        assert bits(outcome(probs, labels, n_jobs=n_jobs, **options)) == alone
+
+
+@pytest.mark.parametrize("null", hc.nulls.available())
+def test_another_seed_gives_other_bits(null):
+    """The control: if the comparison could not fail, or the seed were ignored, this would fail."""
+    first, again, other = (bits(outcome(null=null, rng=rng)) for rng in (7, 7, 8))
+    assert first == again
+    assert first != other
+
+
+def test_a_generator_is_a_seed_as_well_and_the_result_keeps_it():
+    first = outcome(rng=np.random.default_rng(3))
+    assert bits(outcome(rng=np.random.default_rng(3))) == bits(first)
+    assert bits(outcome(rng=first.seed)) == bits(first)
+
+
+def test_a_seed_that_was_drawn_is_kept_and_repeats_the_run():
+    first = outcome(rng=None)
+    assert bits(outcome(rng=first.seed)) == bits(first)
+    assert outcome(rng=None).seed != first.seed
+
+
+# -- sources ------------------------------------------------------------------------------------------
+
+
+def sources(folder):
+    """The same predictions, laid out and kept in other ways."""
+    np.save(folder / "probs.npy", PROBS)
+    np.savez(folder / "set.npz", probs=PROBS, labels=LABELS)
+    yield "a memory map", np.load(folder / "probs.npy", mmap_mode="r")
+    yield "a file that is read", hc.io.read(folder / "set.npz").probs
+    yield "an array by columns", np.asfortranarray(PROBS)
+    yield "a view with strides", np.repeat(PROBS, 2, axis=0)[::2]
+    yield "nested lists", PROBS.tolist()
+    yield "a list of members", [PROBS[:, m] for m in range(N_MEMBERS)]
+    yield "a set of classifiers", hc.ClassifierSet(PROBS)
+
+
+def test_no_source_changes_a_bit(tmp_path):
+    expected = bits(outcome())
+    for name, source in sources(tmp_path):
+        assert bits(outcome(source)) == expected, name
+
+
+def test_one_bit_of_the_predictions_is_seen_in_the_result():
+    """The control of the last test."""
+    probs = PROBS.copy()
+    probs[0, 0, :2] += [1e-9, -1e-9]
+    assert bits(outcome(probs)) != bits(outcome())
+
+
+# -- engines ------------------------------------------------------------------------------------------
+
+LARGE = {"n_resamples": 9, "alpha": 0.2, "rng": 3, "minimizer": Pairwise(max_evaluations=12)}
+
+
+@pytest.fixture(scope="module")
+def client():
+    pytest.importorskip("distributed")
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("zarr")
+    from dask_cluster import processes
+
+    with processes(2) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("measure", "null"), [("ece_conf", "recentered"), ("ece_cwise", "refit"), ("skce_ul", "refit")]
+)
+def test_threads_chunks_maps_and_workers_find_the_same_bits(
+    measure, null, client, monkeypatch, tmp_path
+):
+    import dask.array as da
+
+    from dask_cluster import use_small_ranges
+
+    use_small_ranges(monkeypatch)
+    probs, labels = predictions(4999)
+    options = LARGE | {"measure": measure, "null": null}
+    expected = hc.calibration_test(probs, labels, **options)
+    np.save(tmp_path / "probs.npy", probs)
+    mapped = np.load(tmp_path / "probs.npy", mmap_mode="r")
+    for n_jobs in (2, 3):
+        found = hc.calibration_test(mapped, labels, n_jobs=n_jobs, **options)
+        assert bits(found) == bits(expected), n_jobs
+    engine = hc.engines.Dask(scheduler=client.scheduler.address)
+    for chunks in ((4999, 3, 3), ((1, 2998, 2000), 2, 1)):
+        lazy = da.from_array(probs, chunks=chunks)
+        found = hc.calibration_test(lazy, labels, engine=engine, **options)
+        assert bits(found) == bits(expected), chunks
+    # Packed in memory, rows are added up in another order: p-values are the same, last bits are not.
+    monkeypatch.setattr("hullcal.engines.local._MANY_ROWS", 2**62)
+    packed = hc.calibration_test(probs, labels, **options)
+    assert packed.pvalue == expected.pvalue
+    np.testing.assert_allclose(
+        packed.null_distribution, expected.null_distribution, rtol=0, atol=1e-12
+    )
+    other = hc.calibration_test(probs, labels, **(options | {"rng": 4}))
+    assert bits(other) != bits(packed)
+
+
+# -- what is stored -----------------------------------------------------------------------------------
+
+
+def repeated(entry):
+    """The call that an entry of a JSON file describes."""
+    settings = entry["settings"]
+    rooms = {"measure": hc.measures, "null": hc.nulls, "minimizer": hc.minimizers}
+    parts = {
+        name: type(room.resolve(entry[name]))(**settings[name]) for name, room in rooms.items()
+    }
+    return {
+        **parts,
+        "n_resamples": settings.get("n_resamples", entry["n_resamples"]),
+        "alpha": entry["alpha"],
+        "rng": entry["seed"],
+        "stop_after": settings.get("stop_after"),
+    }
+
+
+@pytest.mark.parametrize("null", hc.nulls.available())
+@pytest.mark.parametrize(
+    "measure", [hc.ConfidenceECE(n_bins=7), hc.SKCE(estimator="b", bandwidth=0.7), "hl_cwise"]
+)
+def test_a_stored_result_repeats_itself(measure, null):
+    probs, labels = PROBS[:60], LABELS[:60]
+    first = outcome(probs, labels, measure=measure, null=null, alpha=0.1, n_resamples=19, rng=None)
+    (entry,) = json.loads(hc.io.to_json(first))["results"]
+    again = hc.calibration_test(probs, labels, **repeated(entry))
+    assert again == first
+    assert bits(again) == bits(first)
+
+
+def test_a_stored_result_that_stopped_early_repeats_its_numbers():
+    first = outcome(stop_after=3, n_resamples=199, alpha=0.5)
+    assert first.n_resamples < 199
+    (entry,) = json.loads(hc.io.to_json(first))["results"]
+    again = hc.calibration_test(PROBS, LABELS, **repeated(entry))
+    assert again.null_distribution.tobytes() == first.null_distribution.tobytes()
+    assert again.pvalue == first.pvalue
+
+
+def test_numbers_in_json_read_back_as_the_same_bits():
+    first = outcome()
+    (back,) = hc.io.from_json(hc.io.to_json(first))
+    assert bits(back) == bits(first)
+
+
+def test_a_journal_carries_seed_version_and_configuration_and_repeats_the_run(tmp_path):
+    first = outcome(rng=None, journal=tmp_path)
+    line = (tmp_path / "journal.jsonl").read_text(encoding="utf-8").splitlines()[0]
+    kept = json.loads(line)["configuration"]
+    assert kept["seed"] == first.seed
+    assert kept["version"] == hc.__version__
+    assert kept["names"] == ["ece_conf", "pairwise", "recentered"]
+    assert kept["settings"] == first.settings
+    assert (kept["D"], kept["sizes"]) == (39, [N_SAMPLES, N_MEMBERS, N_CLASSES])
+    assert bits(outcome(rng=None, journal=tmp_path)) == bits(first)
+
+
+def test_a_report_carries_seed_configuration_and_versions():
+    assessed = hc.assessment.assess(
+        PROBS, LABELS, n_resamples=39, rng=424_242, minimizer=Pairwise(max_evaluations=61)
+    )
+    page = html.unescape(hc.report.render(assessed, command="hullcal test set.npz --seed 424242"))
+    for fact in ("424242", "pairwise, 61 evaluations", "recentered", "refit", "ece_conf"):
+        assert fact in page
+    assert "hullcal test set.npz --seed 424242" in page
+    for name, version in versions().items():
+        assert f"<dt>{name}</dt><dd>{version}</dd>" in page
+
+
+def versions():
+    import platform
+    from importlib.metadata import version
+
+    packages = {name: version(name) for name in ("numpy", "scipy", "numba")}
+    return {"hullcal": hc.__version__, "Python": platform.python_version(), **packages}
+
+
+def test_json_carries_seed_configuration_and_the_version_of_hullcal():
+    document = json.loads(hc.io.to_json(outcome()))
+    assert document["version"] == hc.__version__
+    (entry,) = document["results"]
+    assert entry["seed"] == 7
+    assert entry["settings"] == {
+        "measure": {"n_bins": 10},
+        "minimizer": {"max_evaluations": 60},
+        "null": {},
+    }
+    assert (entry["measure"], entry["null"], entry["minimizer"]) == (
+        "ece_conf",
+        "recentered",
+        "pairwise",
+    )
+
+
+def test_json_carries_the_versions_of_what_computed():
+    document = json.loads(hc.io.to_json(outcome()))
+    expected = {name.lower(): version for name, version in versions().items()}
+    assert document["versions"] == expected

@@ -1,0 +1,737 @@
+"""The promises about bad input, faults and security, one by one and in their order.
+
+Each test quotes the promise above it. What is tested elsewhere in more detail is here once, briefly, by
+what a user can call, so that a promise that is broken has a name.
+"""
+
+import ast
+import csv
+import io
+import json
+import os
+import pickle
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import zipfile
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import hullcal as hc
+from hullcal.cli import run as program
+from test_validation import FakeCupy, FakeFrame, FakeJax, FakeTensor
+
+N, M, K = 40, 2, 3
+# Sixteenths are exact in every type, so that all types must give the same answer.
+RNG = np.random.default_rng(0)
+PROBS = RNG.multinomial(16, [0.5, 0.3, 0.2], size=(N, M)) / 16
+LABELS = np.resize([0, 1, 2, 0], N)
+FEW = {"n_resamples": 19, "rng": 1}
+MEASURES = hc.measures.available()
+NULLS = hc.nulls.available()
+
+
+def outcome(probs=PROBS, labels=LABELS, **options):
+    return hc.calibration_test(probs, labels, **FEW | {"null": "refit"} | options)
+
+
+def refused(*given, **options):
+    """The message with which a test refuses; its four parts are what every row below relies on."""
+    with pytest.raises(hc.InvalidInputError) as error:
+        outcome(*given, **options)
+    said = str(error.value)
+    assert re.fullmatch(r"(?s)`[^`]+` .+; got .+\. [A-Z].+", said), said
+    return said
+
+
+def holds(said, *words):
+    assert [word for word in words if word not in said] == [], said
+
+
+def changed(place, value, array=PROBS):
+    array = array.astype(np.result_type(array, type(value)))
+    array[place] = value
+    return array
+
+
+@pytest.fixture
+def cli(capsys):
+    """Exit code, stdout and stderr of the program."""
+
+    def call(*words):
+        with pytest.raises(SystemExit) as end:
+            program([str(word) for word in words])
+        return end.value.code, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def file(tmp_path):
+    np.savez(tmp_path / "x.npz", probs=PROBS, labels=LABELS)
+    return tmp_path / "x.npz"
+
+
+SHORT = ("-D", 19, "--seed", 1, "--jobs", 1, "--null", "refit")
+
+
+# `InvalidInputError(ValueError)` carries a message with the parameter, the rule, what came, the repair
+
+
+def test_an_error_has_four_parts_and_is_a_value_error():
+    said = refused(alpha=2)
+    assert issubclass(hc.InvalidInputError, ValueError)
+    holds(said, "`alpha`", "must lie strictly between 0 and 1", "got 2", "Pass for example")
+
+
+# Nothing is guessed silently, nothing is half-written, no input array is ever modified
+
+
+def test_no_input_array_is_ever_modified():
+    probs = PROBS + np.array([3e-7, 0, 0])  # off by so much that rows are renormalised
+    labels, before = LABELS.copy(), probs.copy()
+    for measure in MEASURES:
+        outcome(probs, labels, measure=measure)
+    hc.uncertainty.summary(probs)
+    np.testing.assert_array_equal(probs, before)
+    np.testing.assert_array_equal(labels, LABELS)
+
+
+# | NaN or inf in `probs` | error with the count and the first index |
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_nan_and_infinity(bad):
+    probs = changed((7, 0, 1), bad)
+    probs[3, 1, 2] = bad
+    holds(refused(probs), "2 NaN or inf", "(3, 1, 2)")
+
+
+# | values < 0 or > 1 beyond 1e-6; all-negative; row sums far from 1 | error naming the option |
+
+
+@pytest.mark.parametrize("off", [-2e-6, 1 + 2e-6])
+def test_values_outside_the_unit_interval(off):
+    holds(refused(changed((0, 0, 0), off)), "[0, 1]", "`from_logits=True`")
+
+
+def test_logarithms_and_logits():
+    assert "`from_log=True`" in refused(np.log(PROBS + 0.01))
+    assert "`from_logits=True`" in refused(RNG.normal(size=PROBS.shape))
+    assert "`from_logits=True`" in refused(RNG.uniform(0.1, 0.9, size=PROBS.shape))  # by its sums
+
+
+# | row sums off by ≤ 4·K·eps of the input's type | left bit for bit |
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_rounding_is_left_bit_for_bit(dtype):
+    probs = PROBS.astype(dtype)
+    probs[:, :, 0] += probs[:, :, 0] * np.finfo(dtype).eps  # one unit in the last place
+    got = hc.ClassifierSet(probs)
+    assert np.any(np.sum(probs, axis=2, dtype=float) != 1)
+    np.testing.assert_array_equal(got.probs, probs)
+
+
+# | row sums off by more, up to 1e-3, 1e-4, 1e-6 | renormalised in float64 and said; beyond: error |
+
+
+@pytest.mark.parametrize(
+    ("dtype", "limit"), [(np.float16, 1e-3), (np.float32, 1e-4), (np.float64, 1e-6)]
+)
+def test_a_little_more_is_renormalised_and_said(dtype, limit):
+    rows = np.array([[0.5, 0.5]] * N)
+    labels = LABELS % 2
+    own = 4 * 2 * np.finfo(dtype).eps
+    off = rows.astype(dtype) * dtype(1 - own - 0.8 * limit)
+    result = outcome(off, labels)
+    assert any("40 of 40 rows were renormalised" in note for note in result.notes)
+    got = hc.ClassifierSet(off).probs
+    assert got.dtype == np.float64
+    np.testing.assert_allclose(got, 0.5, atol=1e-15)
+    assert "sum to 1" in refused(rows.astype(dtype) * dtype(1 - own - 2 * limit), labels)
+
+
+# | float16, bfloat16 tensors, float32, big-endian, Fortran order, negative strides, read-only map | same
+
+
+def stored(kind, folder):
+    if kind == "bfloat16":
+        return FakeTensor(PROBS.astype(np.float32), "torch.bfloat16")
+    if kind == "map":
+        np.save(folder / "x.npy", PROBS)
+        return np.load(folder / "x.npy", mmap_mode="r")
+    if kind == "reversed":
+        return np.ascontiguousarray(PROBS[::-1])[::-1]
+    return np.asfortranarray(PROBS) if kind == "fortran" else PROBS.astype(kind)
+
+
+@pytest.mark.parametrize("kind", ["f2", "bfloat16", "f4", ">f8", "fortran", "reversed", "map"])
+def test_how_numbers_are_stored_changes_nothing(kind, tmp_path):
+    given = stored(kind, tmp_path)
+    before = pickle.dumps(getattr(given, "values", given))
+    wanted, got = outcome(), outcome(given)
+    assert got.statistic == wanted.statistic
+    np.testing.assert_array_equal(got.null_distribution, wanted.null_distribution)
+    assert pickle.dumps(getattr(given, "values", given)) == before
+
+
+def test_a_memory_map_is_not_copied(tmp_path):
+    np.save(tmp_path / "x.npy", PROBS)
+    data = hc.io.read(tmp_path / "x.npy")
+    assert isinstance(data.probs, np.memmap)
+    assert np.shares_memory(hc.ClassifierSet(data.probs).probs, data.probs)
+
+
+# | torch, jax, cupy, pandas, polars, list of M arrays | accepted without importing those packages |
+
+
+@pytest.mark.parametrize("kind", [FakeTensor, FakeFrame, FakeCupy, FakeJax, "list"])
+def test_arrays_of_other_packages(kind):
+    given = list(np.moveaxis(PROBS, 1, 0)) if kind == "list" else kind(PROBS)
+    assert outcome(given).statistic == outcome().statistic
+
+
+def test_those_packages_are_not_imported():
+    code = (
+        "import sys, numpy as np, hullcal as hc\n"
+        "class Tensor:\n"
+        "    dtype, layout, shape = 'torch.float32', 'torch.strided', (4, 2)\n"
+        "    detach = cpu = lambda self: self\n"
+        "    numpy = lambda self: np.full((4, 2), 0.5, np.float32)\n"
+        "assert hc.ClassifierSet(Tensor()).n_samples == 4\n"
+        "loaded = {'torch', 'jax', 'cupy', 'pandas', 'polars'} & set(sys.modules)\n"
+        "assert not loaded, loaded"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_a_real_tensor_in_a_graph():
+    torch = pytest.importorskip("torch")
+    tensor = torch.tensor(PROBS, requires_grad=True)
+    assert outcome(tensor).statistic == outcome().statistic
+    assert outcome(tensor.to(torch.bfloat16)).statistic == outcome().statistic
+
+
+# | `(labels, probs)` swapped; wrong axis order; length mismatch | both shapes, and the order that fits |
+
+
+def test_shapes_that_do_not_fit():
+    holds(refused(LABELS, PROBS), "swapped", "(40,)", "(40, 2, 3)")
+    turned = np.moveaxis(PROBS, 0, 1)
+    said = refused(turned)
+    holds(said, "(2, 40, 3)", "(40,)")
+    order = re.search(r"`(np\.moveaxis\([^`]*\))`", said)[1]
+    fitting = eval(order, {"np": np, "probs": turned})  # what the message says, as it says it
+    np.testing.assert_array_equal(fitting, PROBS)
+    holds(refused(PROBS, LABELS[:30]), "(40, 2, 3)", "(30,)")
+
+
+# | labels one-hot, (N,1), bool, integral floats, strings with `classes=` | accepted; …: error says which
+
+
+@pytest.mark.parametrize("labels", [np.eye(K)[LABELS], LABELS[:, None], LABELS.astype(float)])
+def test_every_form_of_label(labels):
+    assert outcome(labels=labels).statistic == outcome().statistic
+
+
+def test_named_and_boolean_labels():
+    names = np.array(["owl", "cat", "dog"])
+    assert outcome(labels=names[LABELS], classes=names).statistic == outcome().statistic
+    two = np.stack([PROBS[..., 0], 1 - PROBS[..., 0]], axis=2)
+    assert outcome(two, LABELS > 0).statistic == outcome(two, (LABELS > 0).astype(int)).statistic
+
+
+@pytest.mark.parametrize(
+    ("labels", "word"),
+    [
+        (np.array(["a", "b", "c", "a"] * 10), "without `classes`"),
+        (LABELS + 1, "1-based"),
+        (changed(4, -100, LABELS), "ignore index"),
+        (changed(4, 7, LABELS), "7 at index 4"),
+    ],
+)
+def test_labels_that_are_refused(labels, word):
+    assert word in refused(labels=labels)
+
+
+# | a class absent from the labels | legal |
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_an_absent_class(measure):
+    assert np.isfinite(outcome(labels=LABELS % 2, measure=measure).statistic)
+
+
+# | N = 0, K = 1, D < 1, α outside (0,1), n_bins < 1 | error before any work |
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"probs": PROBS[:0], "labels": LABELS[:0]},
+        {"probs": np.ones((N, M, 1)), "labels": np.zeros(N, int)},
+        *({"n_resamples": d} for d in (0, -1)),
+        *({"alpha": alpha} for alpha in (0, 1, -0.1, np.nan)),
+    ],
+)
+def test_arguments_are_judged_before_any_work(options):
+    calls = []
+    refused(measure=lambda probs, labels: calls.append(1) or 0.0, **options)
+    assert calls == []
+
+
+@pytest.mark.parametrize("kind", [hc.ConfidenceECE, hc.ClasswiseECE, hc.HosmerLemeshow])
+def test_less_than_one_bin(kind):
+    with pytest.raises(hc.InvalidInputError, match="`n_bins` must be an integer of at least 1"):
+        kind(n_bins=0)
+
+
+# | N = 1, N < n_bins, (D+1)α < 1 | runs, with a warning; SKCE with N < 2: error |
+
+
+@pytest.mark.parametrize("n", [1, 9])
+@pytest.mark.parametrize("measure", ["ece_conf", "ece_cwise", "hl_cwise"])
+def test_few_rows_are_tested_with_a_warning(n, measure):
+    with pytest.warns(hc.HullcalWarning, match=f"{n} row"):
+        assert 0 < outcome(PROBS[:n], LABELS[:n], measure=measure).pvalue <= 1
+
+
+def test_few_resamples_are_tested_with_a_warning():
+    with pytest.warns(hc.HullcalWarning, match="smallest `n_resamples` that could is 19"):
+        assert not outcome(n_resamples=18).rejected
+
+
+@pytest.mark.parametrize("measure", ["skce_ul", "skce_uq", "skce_b"])
+def test_pairs_need_two_rows(measure):
+    with pytest.raises(hc.InvalidInputError, match=measure):
+        outcome(PROBS[:1], LABELS[:1], measure=measure)
+
+
+# | M = 1; duplicated members; identical members; members with exact 0 and 1 | valid, never NaN |
+
+ODD_SETS = {
+    "one member": PROBS[:, 0],
+    "a member twice": PROBS[:, [0, 1, 0]],
+    "all the same": PROBS[:, [0, 0, 0]],
+    "certain": np.eye(K)[RNG.integers(0, K, (N, M))],
+}
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("null", NULLS)
+@pytest.mark.parametrize("kind", ODD_SETS)
+def test_odd_sets_have_an_answer(kind, null, measure):
+    result = outcome(ODD_SETS[kind], measure=measure, null=null)
+    assert 0 < result.pvalue <= 1
+    assert not np.isnan([result.statistic, *result.weights, *result.null_distribution]).any()
+
+
+# | label with predicted probability 0 for every member | valid; log score infinite, said |
+
+
+@pytest.mark.parametrize("null", NULLS)
+def test_a_label_that_nobody_thought_possible(null):
+    probs = changed(5, 0.0)
+    probs[5, :, 1] = 1
+    labels = changed(5, 2, LABELS)
+    result = outcome(probs, labels, null=null)
+    assert 0 < result.pvalue <= 1
+    assert any("log score of every combination is infinite" in note for note in result.notes)
+    assert np.isposinf(hc.ClassifierSet(probs).log_score(labels)).all()
+
+
+# | object, masked, sparse, complex, structured arrays | error |
+
+
+@pytest.mark.parametrize(
+    "probs",
+    [
+        PROBS.astype(object),
+        np.ma.masked_array(PROBS, mask=PROBS > 0.5),
+        csr_array(PROBS[:, 0]),
+        PROBS * (1 + 0j),
+        np.zeros((N, K), "f8,f8"),
+    ],
+    ids=["object", "masked", "sparse", "complex", "structured"],
+)
+def test_arrays_that_are_no_plain_numbers(probs):
+    assert refused(probs).startswith("`probs` ")
+
+
+# | pickled npy/npz, `.pkl`, `.pt` | refused; npz members larger than memory: error before reading |
+
+
+class Bomb:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return open, (self.path, "w")
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.npz", "dumped.npy", "x.pkl", "x.pt"])
+def test_pickles_are_refused_and_do_not_run(name, tmp_path):
+    trap, path = tmp_path / "trap", tmp_path / name
+    content = np.array([[Bomb(trap)]], dtype=object)
+    if name.startswith("x.np"):
+        (np.save if name == "x.npy" else np.savez)(path, content, allow_pickle=True)
+    else:
+        path.write_bytes(pickle.dumps(content))
+    with pytest.raises(hc.InvalidInputError, match="contains Python objects"):
+        hc.io.read(path)
+    assert not trap.exists()
+
+
+def test_an_archive_that_claims_more_than_memory_is_not_read(tmp_path, monkeypatch):
+    header = io.BytesIO()
+    claim = {"descr": "<f8", "fortran_order": False, "shape": (10**6, 10**3, 10**3)}
+    np.lib.format.write_array_header_1_0(header, claim)
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("probs.npy", header.getvalue() + bytes(100))
+    monkeypatch.setattr(np.lib.format, "read_array", lambda *_, **__: pytest.fail("it was read"))
+    with pytest.raises(hc.InvalidInputError, match=r"fit into memory; got 8e\+03 GB needed"):
+        hc.io.read(tmp_path / "x.npz")
+
+
+# | custom measure that returns NaN, raises, or cannot be pickled | error naming it; nothing dropped |
+
+
+def sometimes(value):
+    """A measure that goes wrong at its fifth evaluation."""
+    calls = []
+
+    def fickle(probs, labels):
+        calls.append(1)
+        return value() if len(calls) == 5 else float(len(calls))
+
+    return fickle
+
+
+@pytest.mark.parametrize(
+    ("value", "word"), [(lambda: np.nan, "returned NaN"), (lambda: 1 / 0, "ZeroDivisionError")]
+)
+def test_a_measure_that_fails_is_named(value, word):
+    with pytest.raises(hc.InvalidInputError, match=f"measure `fickle` .*{word}"):
+        outcome(measure=sometimes(value))
+
+
+def test_a_measure_that_workers_cannot_be_sent_is_named():
+    lock = threading.Lock()  # which no process can send to another
+
+    def holding(probs, labels):
+        with lock:
+            return 0.0
+
+    grid = hc.simulation.Grid(
+        scenario="S1", measure=holding, n_datasets=2, n_resamples=19, alpha=0.5
+    )
+    with pytest.raises(hc.InvalidInputError, match="`measure` holding"):
+        hc.simulation.run(grid, n_jobs=2)
+
+
+# Long runs: finished blocks go to an append-only journal with the configuration's hash
+
+HALTS = {
+    # What happens as the third block is on the disk: how, exit code, words.
+    "Ctrl-C": ("os.kill(os.getpid(), signal.SIGINT)", 130, "continue with --resume"),
+    "SIGTERM": ("os.kill(os.getpid(), signal.SIGTERM)", 4, "continue with --resume"),
+    "full disk": (
+        "size = self.path.stat().st_size + 30\n"
+        "        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))",
+        4,
+        "continue with --resume",
+    ),
+    "dead worker": (
+        "[c for c in psutil.Process().children() if 'popen_loky' in ' '.join(c.cmdline())][0].kill()",
+        4,
+        "continue with --resume",
+    ),
+}
+HALTED = """
+import os, resource, signal, sys
+import psutil
+from hullcal.files import journal
+append = journal.Journal.append
+def then(self, key, columns):
+    append(self, key, columns)
+    if len(self.blocks) == 3:
+        {event}
+journal.Journal.append = then
+from hullcal.cli import run
+run(sys.argv[1:])
+"""
+STUDY = ("simulate", "--scenario", "calibrated", "-m", "ece_conf", "-N", 60, "-R", 1600)
+
+
+# Ctrl-C, SIGTERM, a full disk or a dead worker leave a valid journal; `--resume` continues and the result
+# equals the uninterrupted one bit for bit; exit codes 4 and 130
+
+
+@pytest.mark.parametrize("event", HALTS)
+def test_a_halt_leaves_a_journal_that_goes_on_to_the_same_result(event, file, cli):
+    halt, code, words = HALTS[event]
+    kept = file.parent / "kept"
+    command = ["test", file, *SHORT, "-D", 400, "--jobs", 2, "--format", "json", "--journal", kept]
+    if event == "dead worker":
+        command = [*STUDY, "--jobs", 2, "--format", "json", "--output", kept]
+    script = [sys.executable, "-c", HALTED.format(event=halt), *map(str, command)]
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "0"}
+    done = subprocess.run(script, capture_output=True, text=True, timeout=300, env=environment)
+    assert done.returncode == code, done.stderr
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    (journal,) = kept.rglob("journal.jsonl")
+    before = journal.read_bytes()
+    assert "hash" in json.loads(before.splitlines()[0])
+    assert len(before.splitlines()) >= 4
+    whole = command[:-2]
+    assert cli(*command, "--resume")[:2] == cli(*whole)[:2]
+    assert journal.read_bytes().startswith(before)
+
+
+# A torn last line is ignored; another configuration is refused
+
+
+def test_a_torn_line_and_another_configuration(tmp_path):
+    wanted = outcome(journal=tmp_path)
+    path = tmp_path / "journal.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-20])
+    np.testing.assert_array_equal(
+        outcome(journal=tmp_path).null_distribution, wanted.null_distribution
+    )
+    assert path.read_bytes() == whole
+    with pytest.raises(hc.InvalidInputError, match="D: 19 there, 39 now"):
+        outcome(journal=tmp_path, n_resamples=39)
+
+
+# Files are written to a temporary name in the same folder, then renamed; an existing file is kept
+
+
+def test_a_file_is_whole_or_not_there(tmp_path, monkeypatch):
+    path, seen = tmp_path / "x.txt", []
+
+    def cut(file):
+        seen.extend(each.name for each in tmp_path.iterdir())
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", cut)
+        with pytest.raises(OSError, match="No space"):
+            hc.io.write_atomic(path, "new")
+    assert seen != ["x.txt"]  # another name, in the same folder
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_file_is_kept_without_force(file, cli):
+    out = file.parent / "out.txt"
+    out.write_text("mine")
+    # So many resamples take days: the refusal comes before any work.
+    code, printed, said = cli("test", file, "-D", 10**9, "--output", out)
+    assert (code, printed, out.read_text()) == (2, "", "mine")
+    holds(said, "out.txt", "`--force`")
+    assert cli("test", file, *SHORT, "--output", out, "--force")[0] == 0
+    assert out.read_text() != "mine"
+
+
+# Report and CSV: names are text, never markup
+
+NASTY = (
+    "<script>document.title='owned'</script>",
+    "</script><img src=x onerror=document.title='owned'>",
+    "javascript:alert(1)",
+    r"$\frac{$",
+    "bell\a and \x1b[31m",
+    *("=1+1", "+1", "-1", "@x"),
+)
+
+
+@pytest.fixture(scope="module")
+def nasty():
+    probs = np.random.default_rng(3).dirichlet(np.ones(len(NASTY)), size=(30, len(NASTY)))
+    classifiers = hc.ClassifierSet(probs, members=NASTY, classes=NASTY)
+    search = hc.minimizers.Pairwise(max_evaluations=5)
+    return hc.assessment.assess(
+        classifiers, [NASTY[n % 9] for n in range(30)], n_resamples=19, rng=0, minimizer=search
+    )
+
+
+class Page(HTMLParser):
+    """Elements, addresses and words of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.words = [], [], ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += attributes
+
+    def handle_data(self, data):
+        self.words += data
+
+
+def test_names_in_a_report_are_text(nasty):
+    page = Page(hc.report.render({NASTY[1]: nasty}, title=NASTY[0]))
+    assert page.tags.count("script") == Page(hc.report.render(nasty)).tags.count("script")
+    assert not {"img", "iframe", "object", "embed", "base", "link"} & set(page.tags)
+    assert [name for name, _ in page.attributes if name.startswith("on")] == []
+    holds(page.words, *(name for name in NASTY if name.isprintable()))
+    assert "\x1b" not in page.words
+    assert "\a" not in page.words
+
+
+# The page works offline under a strict Content-Security-Policy
+
+
+def test_a_report_needs_nothing_from_elsewhere(nasty):
+    page = Page(hc.report.render(nasty))
+    policies = [value or "" for name, value in page.attributes if name == "content"]
+    assert any("default-src 'none'" in value for value in policies), policies
+    addresses = [value for name, value in page.attributes if name in ("src", "href", "action")]
+    assert [each for each in addresses if not each.startswith(("#", "data:"))] == []
+
+
+def test_a_report_runs_no_name_in_a_browser(nasty, tmp_path):
+    sync_api = pytest.importorskip("playwright.sync_api")
+    from test_report import Opened
+
+    path = tmp_path / "report.html"
+    path.write_text(hc.report.render(nasty, title=NASTY[0]), encoding="utf-8")
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no Chromium on this machine")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        view = Opened(browser, path, offline=True)
+        assert view.page.title() != "owned"
+        assert view.complaints == []
+        assert view.requests == [path.as_uri()]
+        browser.close()
+
+
+def test_cells_of_a_table_are_no_formulas(nasty):
+    (row, *_) = csv.DictReader(io.StringIO(hc.io.to_csv(nasty.results)))
+    assert json.loads(row["members"]) == list(NASTY)
+    named = hc.CalibrationTestResult.from_dict(nasty.results[0].to_dict() | {"measure": "=1+1"})
+    (row,) = csv.DictReader(io.StringIO(hc.io.to_csv(named)))
+    assert row["measure"] == "'=1+1"
+
+
+# No network, no telemetry, no eval, no pickle
+
+
+def test_no_source_file_evaluates_unpickles_or_connects():
+    modules = {
+        "socket",
+        "urllib",
+        "http",
+        "requests",
+        "ssl",
+        "ftplib",
+        "smtplib",
+        "marshal",
+        "shelve",
+    }
+    for path in Path(hc.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in ("eval", "exec"), path
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                # Workers are sent pickles of our own making; nothing here reads one.
+                unpickles = node.value.id == "pickle" and node.attr in (
+                    "load",
+                    "loads",
+                    "Unpickler",
+                )
+                assert not unpickles, path
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = [alias.name for alias in node.names]
+                names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+                assert not {name.partition(".")[0] for name in names} & modules, path
+
+
+def test_a_test_opens_no_connection(file):
+    code = (
+        "import sys\n"
+        "def watch(event, arguments):\n"
+        "    if event.startswith(('socket.connect', 'socket.getaddrinfo', 'urllib', 'smtplib')):\n"
+        "        print('CONNECTED', event, arguments, file=sys.stderr)\n"
+        "sys.addaudithook(watch)\n"
+        "from hullcal.cli import run; run(sys.argv[1:])"
+    )
+    words = ["test", file, *SHORT, "--report", file.parent / "page.html"]
+    command = [sys.executable, "-c", code, *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "CONNECTED" not in done.stderr
+
+
+# Exit codes: 0 done · 1 rejected, only with `--exit-code` · 2 bad usage or input · 3 internal error
+
+
+def test_exit_codes(file, cli, monkeypatch):
+    wrong = file.parent / "wrong.npz"
+    np.savez(wrong, probs=np.eye(K)[LABELS][:, None].repeat(2, 1), labels=(LABELS + 1) % K)
+    assert cli("test", file, *SHORT, "--exit-code")[0] == 0
+    assert cli("test", wrong, *SHORT)[0] == 0
+    assert cli("test", wrong, *SHORT, "--exit-code")[0] == 1
+    # Twice the smallest p-value of 19 resamples is .1, and twice that of 39 is .05.
+    several = ("-m", "ece_conf", "-m", "ece_cwise", "--exit-code")
+    assert cli("test", wrong, *SHORT, *several)[0] == 0
+    assert cli("test", wrong, *SHORT, *several, "-D", 39)[0] == 1
+    assert cli("test", wrong, "--no-such-option")[0] == 2
+    assert cli("test", file.parent / "missing.npz")[0] == 2
+    with monkeypatch.context() as patch:
+        patch.setattr("hullcal.assessment.assess", lambda *_, **__: 1 / 0)
+        code, printed, said = cli("test", file, *SHORT)
+    assert (code, printed) == (3, "")
+    holds(said, "internal error, ZeroDivisionError", "HULLCAL_DEBUG=1")
+    assert "Traceback" not in said
+
+
+# Results on stdout, progress and notices on stderr, `--quiet`, `NO_COLOR` respected
+
+
+@pytest.mark.parametrize("form", ["table", "json", "csv"])
+def test_results_go_to_stdout_and_notices_to_stderr(form, file, cli):
+    # Eighteen resamples cannot reject at .05, which is worth a note.
+    code, printed, said = cli("test", file, *SHORT, "-D", 18, "--format", form)
+    assert code == 0
+    assert "smallest `--resamples`" in said
+    assert "smallest" not in printed
+    if form == "json":
+        assert len(hc.io.from_json(printed)) == 1
+    if form == "csv":
+        assert len(list(csv.DictReader(io.StringIO(printed)))) == 1
+    assert cli("test", file, *SHORT, "-D", 18, "--format", form, "--quiet") == (0, printed, "")
+
+
+@pytest.mark.parametrize("colors", [True, False])
+def test_colors_are_left_out_where_they_are_not_wanted(colors, file):
+    environment = os.environ | {"TTY_COMPATIBLE": "1", "FORCE_COLOR": "1", "TERM": "xterm-256color"}
+    environment.pop("NO_COLOR", None)
+    if not colors:
+        environment = environment | {"NO_COLOR": "1"}
+        environment.pop("FORCE_COLOR")
+    command = [sys.executable, "-m", "hullcal", "test", file, *SHORT, "-D", 2000]
+    done = subprocess.run(
+        [str(word) for word in command],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "\x1b" not in done.stdout
+    assert bool(re.search(r"\x1b\[[0-9;]*3[0-9][0-9;]*m", done.stderr)) == colors

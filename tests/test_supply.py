@@ -1,0 +1,206 @@
+"""What reaches a user: the files of the wheel, the types, the versions allowed and their licences.
+
+`supply/` holds the long checks: installing the wheel elsewhere, the oldest and the newest packages.
+"""
+
+import importlib.util
+import itertools
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import hullcal as hc
+from supply import distribution, environments, licences
+
+ROOT = Path(__file__).parents[1]
+SOURCE = Path(hc.__file__).parents[1]
+PROJECT = ROOT / "pyproject.toml"
+
+pytestmark = pytest.mark.skipif(
+    not (ROOT / "src").exists(), reason="the source is not here, only an installed hullcal"
+)
+
+
+# -- the wheel ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The wheel, the sdist, and the wheel that the sdist gives."""
+    if importlib.util.find_spec("hatchling") is None:
+        pytest.skip("hatchling is not installed")
+    folders = [tmp_path_factory.mktemp(name) for name in ("wheel", "sdist", "again")]
+    wheel = distribution.build("wheel", ROOT, folders[0])
+    sdist = distribution.build("sdist", ROOT, folders[1])
+    return wheel, sdist, distribution.wheel_from_sdist(sdist, folders[2])
+
+
+def test_the_wheel_holds_the_package_its_data_and_nothing_else(built):
+    names = set(distribution.wheel_files(built[0]))
+    about = {name for name in names if ".dist-info/" in name}
+    assert names - about == distribution.expected_files()
+    kinds = {name.partition("/")[2] for name in about}
+    assert kinds == {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
+    assert not [name for name in names if "test" in Path(name).parts[:-1]]
+
+
+def test_every_file_of_the_package_that_is_not_python_is_known():
+    package = ROOT / "src" / "hullcal"
+    others = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*")
+        if path.is_file() and path.suffix != ".py" and "__pycache__" not in path.parts
+    }
+    assert others == set(distribution.DATA)
+
+
+def test_the_sdist_builds_the_same_wheel_and_holds_the_tests(built):
+    wheel, sdist, again = built
+    assert distribution.wheel_files(again) == distribution.wheel_files(wheel)
+    names = distribution.sdist_files(sdist)
+    for name in ("pyproject.toml", "LICENSE", "README.md", "Makefile", "tests/test_supply.py"):
+        assert name in names
+    assert "tests/golden/machine.json" in names
+    stray = re.compile(r"__pycache__|\.pyc$|\.git/|\.venv|\.nbi$|\.nbc$")
+    assert not [name for name in names if stray.search(name)]
+
+
+def test_the_wheel_names_what_it_needs_and_its_program(built):
+    files = distribution.wheel_files(built[0])
+    (about,) = (files[name].decode() for name in files if name.endswith("/METADATA"))
+    assert f"Version: {hc.__version__}\n" in about
+    assert "License-Expression: BSD-3-Clause\n" in about
+    required = re.findall(r"^Requires-Dist: ([^;\n]+)$", about, re.MULTILINE)
+    assert {licences.name_of(one) for one in required} == set(licences.declared()[None])
+    (programs,) = (files[name].decode() for name in files if name.endswith("/entry_points.txt"))
+    assert "hullcal = hullcal.cli:run" in programs
+
+
+# -- types --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    """What the checker learnt of the packages, for all tests here."""
+    if importlib.util.find_spec("mypy") is None:
+        pytest.skip("mypy is not installed")
+    return tmp_path_factory.mktemp("cache")
+
+
+def checked(code, folder, cache):
+    """What a strict type checker says of a user's file, in a project of its own."""
+    (folder / "user_code.py").write_text(code, encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(cache)]
+    environment = os.environ | {"MYPYPATH": str(SOURCE)}
+    done = subprocess.run(
+        [*command, "user_code.py"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    return done.stdout
+
+
+USER_CODE = Path(distribution.__file__).with_name("user_code.py").read_text(encoding="utf-8")
+
+
+def test_a_strict_type_checker_takes_code_that_uses_the_public_names(tmp_path, cache):
+    assert checked(USER_CODE, tmp_path, cache).startswith("Success")
+
+
+def test_a_strict_type_checker_finds_the_mistakes_in_such_code(tmp_path, cache):
+    """The control: types that were Any would let these pass."""
+    code = """
+    import hullcal as hc
+    result = hc.calibration_test([[[0.5, 0.5]]], [0], n_resamples="many")
+    text: str = result.pvalue
+    found: list[int] = result.weights
+    hc.minimizers.Pairwise(budget=3)
+    hc.nulls.Refit().hypotesis
+    hc.SKCE(estimator="uqq")
+    """
+    said = checked(textwrap.dedent(code), tmp_path, cache)
+    lines = said.splitlines()
+    places = [int(line.split(":")[1]) for line in lines if ": error:" in line]
+    assert places == [3, 4, 5, 6, 7, 8]
+
+
+def test_the_user_code_uses_every_public_name_that_needs_no_extra():
+    used = set(re.findall(r"\bhc\.(\w+)", USER_CODE))
+    public = {name for name in dir(hc) if not name.startswith("_")}
+    # Warnings and errors of engines are not called; ensembles and engines need extras.
+    assert public - used == {
+        *("ApproximationWarning", "EngineError", "HullcalWarning", "engines", "ensembles"),
+    }
+
+
+@pytest.mark.parametrize("room", [hc.measures, hc.nulls, hc.minimizers], ids=lambda r: r.__name__)
+def test_a_type_checker_is_told_of_every_class_that_is_found_by_name(room):
+    text = Path(room.__file__).read_text(encoding="utf-8")
+    told = set(re.findall(r"^    from hullcal\.\w+\.\w+ import (\w+) as \1$", text, re.MULTILINE))
+    assert told == {type(value).__name__ for value in room._registry().values()}
+
+
+# -- versions and licences ----------------------------------------------------------------------------
+
+
+def bounds():
+    """The lower bound of every package in pyproject.toml that the oldest environment installs."""
+    project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"].values()
+    found = {}
+    for requirement in itertools.chain(project["dependencies"], *extras):
+        name, _, bound = requirement.partition(">=")
+        if licences.name_of(name) in environments.needed():
+            found.setdefault(licences.name_of(name), set()).add(bound)
+    return found
+
+
+def pins():
+    lines = environments.OLDEST.read_text(encoding="utf-8").splitlines()
+    return dict(line.split("==") for line in lines if not line.startswith("#"))
+
+
+@pytest.mark.parametrize("package", environments.needed())
+def test_the_oldest_environment_has_the_oldest_release_that_is_allowed(package):
+    pinned = pins()[package].split(".")
+    for bound in bounds()[package]:
+        parts = bound.split(".")
+        assert pinned[: len(parts)] == parts
+
+
+def test_every_dependency_has_a_row_among_the_licences():
+    page = licences.PAGE.read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\w.-]+) \| [\d][\w.]* \| ([^|]+) \|", page, re.MULTILINE)
+    stated = {name: licence.strip() for name, licence in rows}
+    declared = {one for listed in licences.declared().values() for one in listed}
+    assert stated.keys() == declared
+    assert "not stated" not in stated.values()
+    assert len(rows) == len(stated)
+
+
+def test_the_licences_of_installed_packages_are_those_on_the_page():
+    page = licences.PAGE.read_text(encoding="utf-8")
+    for package in licences.declared()[None]:
+        version, licence = licences.licence(package)
+        if f"| {package} | {version} |" in page:  # another release may say it in other words
+            assert f"| {package} | {version} | {licence} |" in page
+
+
+def test_an_extra_that_stands_under_no_heading_is_told(tmp_path):
+    shutil.copy(PROJECT, tmp_path)
+    text = (tmp_path / "pyproject.toml").read_text(encoding="utf-8")
+    extra = text.replace("lint = [", 'new = ["pytest>=8"]\nlint = [')
+    (tmp_path / "pyproject.toml").write_text(extra, encoding="utf-8")
+    with pytest.raises(SystemExit, match="extras without a section: new"):
+        licences.page(tmp_path)
