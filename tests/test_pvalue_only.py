@@ -82,6 +82,32 @@ def test_the_critical_value_is_exact_or_said_to_be_a_bound():
     assert "at most" not in str(whole)
 
 
+def test_where_nothing_is_searched_nothing_is_said_of_it():
+    members, labels = data(60, 4, 3)
+    for probs, null in [(members[:, :1], "refit"), (members, "paper"), (members, "maximized")]:
+        result = hc.calibration_test(
+            probs, labels, null=null, n_resamples=19, pvalue_only=True, rng=0
+        )
+        assert "pvalue_only" not in result.settings
+        assert result == hc.calibration_test(probs, labels, null=null, n_resamples=19, rng=0)
+    result = hc.calibration_test(members, labels, n_resamples=19, pvalue_only=True, rng=0)
+    assert any("bounds from above" in note for note in result.notes)
+
+
+def test_the_program_and_an_assessment_pass_it_on(tmp_path, capsys):
+    from hullcal import cli
+
+    members, labels = data(200, 4, 3, kind="else")
+    found = hc.assessment.assess(members, labels, n_resamples=39, pvalue_only=True, rng=0)
+    assert all(result.settings["pvalue_only"] for result in found.results)
+    np.savez(tmp_path / "set.npz", probs=members, labels=labels)
+    arguments = ["test", str(tmp_path / "set.npz"), "-D", "39", "--seed", "0", "--format", "json"]
+    with pytest.raises(SystemExit) as ended:
+        cli.main([*arguments, "--pvalue-only", "--quiet"])
+    assert ended.value.code == 0
+    assert hc.io.from_json(capsys.readouterr().out) == list(found.results)
+
+
 def test_threads_journal_and_early_stopping_change_nothing(tmp_path):
     members, labels = data(120, 4, 3, kind="mean")
     settings = {"null": "refit", "n_resamples": 60, "rng": 3, "pvalue_only": True}

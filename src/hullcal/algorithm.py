@@ -29,6 +29,9 @@ from hullcal.progress import reporting
 from hullcal.results import CalibrationTestResult, MinimizeResult
 from hullcal.sets import ClassifierSet
 
+#: What a result says whose replicates were searched only as far as its p-value asks.
+_BOUNDS = ("searches ended below the statistic, so that null values there are bounds from above",)
+
 
 def calibration_test(
     probs: ArrayLike | ClassifierSet,
@@ -127,6 +130,8 @@ def calibration_test(
         in_memory = reference.needs_predictions(g) or search.needs_predictions
         data.check(g, in_memory=in_memory, draws_rows=reference.draws_rows)
         problem = data.problem(g, in_memory=in_memory, n_jobs=n_jobs)
+        # Of one member nothing is searched, nor by the other nulls in a replicate.
+        pvalue_only = pvalue_only and reference.minimizes_replicates and data.n_members > 1
         settings = {
             "measure": problem.objective.measure.settings(),
             "minimizer": search.settings(),
@@ -167,7 +172,11 @@ def calibration_test(
         n_samples=data.n_samples,
         n_classes=data.n_classes,
         members=data.members,
-        notes=(*notes, *_stopped(len(outcome.distribution), n_resamples, stop_after)),
+        notes=(
+            *notes,
+            *_stopped(len(outcome.distribution), n_resamples, stop_after),
+            *(_BOUNDS if pvalue_only else ()),
+        ),
     )
 
 

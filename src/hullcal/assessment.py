@@ -135,6 +135,7 @@ def assess(
     alpha: float = 0.05,
     rng: int | np.random.Generator | None = None,
     stop_after: int | None = None,
+    pvalue_only: bool = False,
     engine: str | Engine | None = None,
     journal: str | Path | None = None,
     n_jobs: int = 1,
@@ -149,7 +150,7 @@ def assess(
         As in `calibration_test`, with its options `classes`, `from_logits` and `from_log`.
     measures, nulls : sequence
         All pairs of them are run, with the same seed.
-    minimizer, n_resamples, alpha, rng, stop_after, engine, n_jobs
+    minimizer, n_resamples, alpha, rng, stop_after, pvalue_only, engine, n_jobs
         As in `calibration_test`.
     journal : path, optional
         A folder for the journals of all tests; see `calibration_test`.
@@ -210,6 +211,7 @@ def assess(
                     journal=folder,
                     rng=seed,
                     stop_after=stop_after,
+                    pvalue_only=pvalue_only,
                     n_jobs=n_jobs,
                     progress=report,
                 )

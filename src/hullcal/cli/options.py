@@ -80,6 +80,7 @@ class TestOptions:
     n_resamples: int
     alpha: float
     stop_after: int | None
+    pvalue_only: bool
     seed: int | None
     jobs: int
     engine: str | None
@@ -163,6 +164,12 @@ _TEST = (
         type=click.IntRange(min=2),
         metavar="H",
         help="Stop resampling once H null values have reached the statistic; 10 is usual.",
+    ),
+    click.option(
+        "--pvalue-only",
+        is_flag=True,
+        help="End searches below the statistic: the same p-values much sooner where they are small, but "
+        "null values below the statistic are only bounds.",
     ),
     click.option(
         "--seed",

@@ -83,6 +83,8 @@ class Null:
     needs_residual: ClassVar[bool] = False
     #: Whether what is searched is the measure itself.
     searches_measure: ClassVar[bool] = True
+    #: Whether every replicate is minimised, so that its search may end below the statistic.
+    minimizes_replicates: ClassVar[bool] = False
     #: Whether resampling can stop early: null values are independent and come one after the other.
     can_stop: ClassVar[bool] = False
     #: Whether finished resamples can be kept, and a run continued.

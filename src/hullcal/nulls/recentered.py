@@ -34,6 +34,7 @@ class Recentered(Null):
 
     name: ClassVar[str] = "recentered"
     hypothesis: ClassVar[str] = CALIBRATED
+    minimizes_replicates: ClassVar[bool] = True
     needs_residual: ClassVar[bool] = True
     can_stop: ClassVar[bool] = True
     draws_rows: ClassVar[bool] = True

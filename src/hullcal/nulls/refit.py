@@ -22,6 +22,7 @@ class Refit(Null):
 
     name: ClassVar[str] = "refit"
     hypothesis: ClassVar[str] = TRUTH
+    minimizes_replicates: ClassVar[bool] = True
     can_stop: ClassVar[bool] = True
 
     def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:

@@ -46,6 +46,7 @@ class Stacked(Null):
 
     name: ClassVar[str] = "stacked"
     hypothesis: ClassVar[str] = CALIBRATED
+    minimizes_replicates: ClassVar[bool] = True
 
     def needs_predictions(self, measure: Measure) -> bool:
         return True  # the pool of members is fitted to them

@@ -97,6 +97,8 @@ def run_block(
                         minimizer=search,
                         n_resamples=n_resamples,
                         alpha=0.5,
+                        # A quantile needs all null values, a p-value only those above the statistic.
+                        pvalue_only=not protocol.interpolated_quantile,
                         rng=block.cell.test_seed(seed, r),
                     )
                 columns["pvalue"][i].append(float(protocol.smallest_level(result)))
