@@ -12,13 +12,18 @@ from hullcal.minimizers import Pairwise
 from hullcal.sets import ClassifierSet
 
 
-def data(n_samples, n_members, n_classes, *, seed=0, kind="mean"):
-    """A set around a truth, with labels of the mean, of the truth, or of something else."""
+def data(n_samples, n_members, n_classes, *, seed=0, kind="mean", tenths=False):
+    """A set around a truth, with labels of the mean, of the truth, or of something else.
+
+    Predictions in tenths are those of ten voters: all on edges of bins, and many alike.
+    """
     rng = np.random.default_rng(seed)
     prior = np.full(n_classes, 0.5)
     truth = rng.dirichlet(prior, n_samples)
     others = rng.dirichlet(prior, (n_samples, n_members))
     members = 0.5 * truth[:, np.newaxis] + 0.5 * others
+    if tenths:
+        members = rng.multinomial(10, members) / 10
     law = {
         "mean": members.mean(axis=1),
         "truth": truth,
@@ -57,6 +62,29 @@ def test_entries_of_many_classes_give_the_same_pvalue(measure, null):
     settings = {"measure": measure, "null": null, "n_resamples": 19, "alpha": 0.1, "rng": 2}
     whole = hc.calibration_test(members, labels, **settings)
     assert hc.calibration_test(members, labels, pvalue_only=True, **settings).pvalue == whole.pvalue
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("null", ["recentered", "refit", "stacked"])
+@pytest.mark.parametrize("measure", ["ece_conf", "ece_cwise"])
+def test_votes_on_edges_of_bins_give_the_same_pvalue(measure, null, seed):
+    members, labels = data(80, 5, 3, seed=seed, kind=KINDS[seed % 3], tenths=True)
+    settings = {"measure": measure, "null": null, "n_resamples": 59, "rng": seed}
+    whole = hc.calibration_test(members, labels, **settings)
+    assert hc.calibration_test(members, labels, pvalue_only=True, **settings).pvalue == whole.pvalue
+
+
+@pytest.mark.parametrize("tenths", [False, True])
+@pytest.mark.parametrize("null", ["recentered", "refit"])
+def test_passes_over_rows_give_the_same_pvalue(null, tenths, monkeypatch):
+    members, labels = data(150, 4, 3, kind="truth", tenths=tenths)
+    settings = {"null": null, "n_resamples": 39, "rng": 1}
+    monkeypatch.setattr(local, "_MANY_ROWS", 1)
+    monkeypatch.setattr(local, "_LARGE", 1)
+    whole = hc.calibration_test(members, labels, **settings)
+    short = hc.calibration_test(members, labels, pvalue_only=True, **settings)
+    assert short.pvalue == whole.pvalue
+    assert short.n_evaluations < whole.n_evaluations
 
 
 def test_a_set_that_is_clearly_rejected_takes_an_evaluation_a_replicate():

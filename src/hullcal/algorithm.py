@@ -88,9 +88,9 @@ def calibration_test(
         a clearly calibrated set is done after a few resamples, and the p-value is as valid as that
         of all of them. 10 is usual. For the nulls "paper", "recentered" and "refit".
     pvalue_only : bool
-        End the search of a replicate as soon as it is below the statistic. The p-value is the same, and
-        a set that is clearly rejected takes a fraction of the time; null values below the statistic
-        are then bounds from above, and so is the critical value of a set that is rejected.
+        End the search of a replicate once one of its runs has ended below the statistic. The p-value is
+        the same, and a set that is clearly rejected takes a fraction of the time; null values below the
+        statistic are then bounds from above, and so is the critical value of a set that is rejected.
     journal : path, optional
         A folder in which finished resamples are kept: the same call goes on where the last one was
         stopped, with the same result.
@@ -131,7 +131,8 @@ def calibration_test(
         data.check(g, in_memory=in_memory, draws_rows=reference.draws_rows)
         problem = data.problem(g, in_memory=in_memory, n_jobs=n_jobs)
         # Of one member nothing is searched, nor by the other nulls in a replicate.
-        pvalue_only = pvalue_only and reference.minimizes_replicates and data.n_members > 1
+        pvalue_only = pvalue_only and reference.minimizes_replicates
+        pvalue_only = pvalue_only and problem.objective.n_members > 1
         settings = {
             "measure": problem.objective.measure.settings(),
             "minimizer": search.settings(),

@@ -192,7 +192,7 @@ class CalibrationTestResult(Result):
     def critical_value(self) -> float:
         """q: a statistic above it is rejected at `alpha`.
 
-        After a run with `pvalue_only` it is at most this, if the set is rejected.
+        With `pvalue_only` and a set that is rejected, this is an upper bound of q.
         """
         return pvalues.critical_value(self.null_distribution, self.alpha)
 

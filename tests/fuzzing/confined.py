@@ -31,6 +31,8 @@ _QUIET = {
     # One thread each: address space that is reserved for others would count against the limit.
     **dict.fromkeys(("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"),
     **{"MALLOC_ARENA_MAX": "1", "ARROW_DEFAULT_MEMORY_POOL": "system", "HULLCAL_DEBUG": "1"},
+    # Loops that are not compiled take so long that they would count as slow inputs.
+    "NUMBA_DISABLE_JIT": "0",
 }
 
 

@@ -130,6 +130,8 @@ def kill_often(
     whole = {name: _undisturbed(name, place / f"whole-{name}") for name in runs}
     rounds = 0
     while found.total < times:
+        # Where every signal comes too late there is nothing to be learnt.
+        assert rounds < 20 * times, f"{found.total} signals in {rounds} runs"
         name = runs[rounds % len(runs)]
         rounds += 1
         folder = place / "disturbed"

@@ -31,8 +31,8 @@ class _Stopped(BaseException):
 _received: list[type[BaseException]] = []
 #: The folder with the journal of a command that can be continued.
 _folders: list[Path] = []
-#: What systems say of a disk, a quota or a limit that is full, and of a disk that fails.
-_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+#: What systems say of a disk, a quota or a limit that is full.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def check_signals() -> None:
@@ -81,9 +81,10 @@ def ending() -> Iterator[None]:
         sys.exit(DONE)
     except OSError as error:
         where = f": {error.filename}" if error.filename else _where_it_was()
-        disk = error.errno in _DISK
-        _say(f"{error.strerror or error}{where}" + (f"; {_left_behind()}" if disk else ""))
-        sys.exit(STOPPED if disk else BAD_INPUT)
+        # A disk that fails is one to go on with where there is a journal; else it was the input's.
+        stopped = error.errno in _FULL or (error.errno == errno.EIO and _has_journal())
+        _say(f"{error.strerror or error}{where}" + (f"; {_left_behind()}" if stopped else ""))
+        sys.exit(STOPPED if stopped else BAD_INPUT)
     except (BrokenExecutor, EngineError) as error:
         if _received:
             _end_by_signal(_received[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -211,14 +211,15 @@ class Packed(Objective):
     def drawing_labels(self, weights: Floats, key: NDArray[np.uint64]) -> Draw:
         cumulative = np.empty(self.members.shape[1:])
         cumulate(self.mixed(weights), cumulative)
-        running = turned(cumulative) if self.n_classes >= _MANY_CLASSES else None
+        loop: Callable[..., None] = draw_labels
+        sums: tuple[Floats, ...] = (cumulative,)
+        if self.n_classes >= _MANY_CLASSES:
+            loop, sums = draw_of_many, turned(cumulative)
+        del cumulative
 
         def draw(first: int, last: int) -> Packed:
             labels = np.empty((last - first, self.n_samples), dtype=np.int32)
-            if running is None:
-                draw_labels(cumulative, key, first, labels)
-            else:
-                draw_of_many(*running, key, first, labels)
+            loop(*sums, key, first, labels)
             return self.with_labels(labels)
 
         return draw

@@ -137,10 +137,14 @@ def columns_of(columns: Mapping[str, Any], names: Sequence[str]) -> NDArray[np.f
     """Columns of a block as one array; None if some are missing, unequal in shape, or no numbers."""
     try:
         found = np.array([columns[name] for name in names], dtype=np.object_)
-        missing = any(each is None for each in found.flat)  # which numpy would take for NaN
-        return None if missing else found.astype(np.float64)
+        return found.astype(np.float64) if all(map(_is_number, found.flat)) else None
     except (KeyError, ValueError, TypeError, OverflowError):
         return None
+
+
+def _is_number(value: object) -> bool:
+    # Truth values are not, nor is other text than what stands for numbers that JSON does not have.
+    return type(value) in (int, float) or value in ("inf", "-inf", "nan")
 
 
 def _header(configuration: Mapping[str, Any]) -> dict[str, Any]:

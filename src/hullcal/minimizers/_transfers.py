@@ -90,7 +90,8 @@ def start(walk, place, weights, best, starts):  # type: ignore[no-untyped-def]
 def tell(value, walk, place, weights, best, starts, key, max_evaluations, enough):  # type: ignore[no-untyped-def]
     """Take the value of the point asked for, and settle what comes next; True if a move was taken.
 
-    A value below `enough` ends the search.
+    A result below `enough` ends the search. The value of a move does not: it is that of shifted
+    predictions, of which some may be on the other side of a bin's edge when they are mixed afresh.
     """
     walk[EVALUATIONS] += 1
     action = walk[ACTION]
@@ -123,7 +124,7 @@ def tell(value, walk, place, weights, best, starts, key, max_evaluations, enough
     else:
         if action == _BEGIN:
             place[_VALUE] = value
-        if left == 1 or place[_VALUE] < enough:
+        if left == 1:
             walk[ACTION] = _END
         else:
             _ask(walk, place, weights)

@@ -86,7 +86,7 @@ class Pairwise(Minimizer):
 
 @dataclass(frozen=True, kw_only=True)
 class _Until(Pairwise):
-    """The same search, ended at the first value below a bound.
+    """The same search, ended by the first result below a bound.
 
     The value of a search is never above that at the mean, so there it is often over: most replicates
     of a set that is clearly rejected cost one evaluation.

@@ -1,0 +1,92 @@
+"""All mutants of a file, and a random sample of those of many files."""
+
+import ast
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+from cosmic_ray.ast import ast_nodes, get_ast
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.plugins import get_operator, operator_names
+
+#: Decorators without effect on loops that run uncompiled.
+_COMPILING = {"compiled", "compiled_inline", "compiled_part", "compiled_value"}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of one file; `occurrence` counts the places where the operator applies."""
+
+    file: str
+    operator: str
+    occurrence: int
+    line: int
+
+    def applied(self, source):
+        return mutate_code(source, get_operator(self.operator)(), self.occurrence)
+
+    def change(self, source):
+        """The lines that differ, before and after."""
+        before, after = source.splitlines(), self.applied(source).splitlines()
+        while before and after and before[0] == after[0]:
+            del before[0], after[0]
+        while before and after and before[-1] == after[-1]:
+            del before[-1], after[-1]
+        return " ".join(map(str.strip, before)), " ".join(map(str.strip, after))
+
+
+def mutants_of(root, file):
+    """Those that could make a difference, in the order of cosmic-ray."""
+    source = (Path(root) / file).read_text(encoding="utf-8")
+    skipped = _unevaluated(source)
+    tree = get_ast(source)
+    found = []
+    for name in operator_names():
+        operator = get_operator(name)
+        if operator.arguments():
+            continue  # has to be told which names to replace
+        positions = (
+            start for node in ast_nodes(tree) for start, _ in operator().mutation_positions(node)
+        )
+        for occurrence, (line, column) in enumerate(positions):
+            if not any(first <= (line, column) < last for first, last in skipped):
+                found.append(Mutant(file, name, occurrence, line))
+    return found
+
+
+def _unevaluated(source):
+    """Where nothing is evaluated, or only compiled: pairs of (line, column)."""
+    skipped = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.AnnAssign | ast.arg) and node.annotation is not None:
+            skipped.append(node.annotation)
+        if isinstance(node, ast.FunctionDef):
+            skipped += [node.returns] if node.returns is not None else []
+            skipped += [
+                each
+                for each in node.decorator_list
+                if isinstance(each, ast.Name) and each.id in _COMPILING
+            ]
+    # A decorator begins with its sign, one column before its name.
+    return [
+        ((each.lineno, each.col_offset - 1), (each.end_lineno, each.end_col_offset))
+        for each in skipped
+    ]
+
+
+def sampled(population, size, seed):
+    """So many mutants, from each file in proportion to its number, in an order that is random too."""
+    by_file = {}
+    for mutant in population:
+        by_file.setdefault(mutant.file, []).append(mutant)
+    size = min(size, len(population))
+    quotas = {file: size * len(own) / len(population) for file, own in by_file.items()}
+    shares = {file: int(quota) for file, quota in quotas.items()}
+    # The largest remainders get what rounding down has left.
+    largest = sorted(quotas, key=lambda file: shares[file] - quotas[file])
+    for file in largest[: size - sum(shares.values())]:
+        shares[file] += 1
+    draw = random.Random(seed)
+    chosen = [mutant for file, own in by_file.items() for mutant in draw.sample(own, shares[file])]
+    draw.shuffle(chosen)
+    return chosen
