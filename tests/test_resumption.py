@@ -40,7 +40,10 @@ def stopped(folder, null="refit", n_jobs=3):
 def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(null, tmp_path):
     whole = hc.calibration_test(*data(), null=null, **OPTIONS)
     stopped(tmp_path / "j", null)
-    before = len(lines(tmp_path / "j"))
+    # On a busy machine threads may finish all before they hear of the stop: the last block is taken away.
+    kept = lines(tmp_path / "j")[:-1]
+    (tmp_path / "j" / "journal.jsonl").write_text("\n".join(kept) + "\n", encoding="utf-8")
+    before = len(kept)
     resumed = hc.calibration_test(*data(), null=null, journal=tmp_path / "j", **OPTIONS)
     assert before > 2  # something was kept, something was missing
     assert len(lines(tmp_path / "j")) > before

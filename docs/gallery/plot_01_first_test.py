@@ -29,8 +29,8 @@ result = hc.calibration_test(trees, labels, n_resamples=199, rng=0)
 print(result)
 
 # %%
-# The statistic is the smallest calibration error over all combinations of trees. The bars are the
-# values it takes if the hypothesis is true.
+# The statistic is the smallest calibration error that the search found among combinations of trees. The
+# bars are the values it takes if the hypothesis is true.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.4), layout="constrained")
 hc.plots.null_distribution(result, ax=left)
