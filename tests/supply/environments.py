@@ -50,9 +50,10 @@ def made(which, folder):
 
 def tested(python, names, folder):
     """The exit code of the tests, run on a copy of them beside which there is no source."""
-    for part in ("tests", "benchmarks", "experiments"):
+    for part in ("tests", "benchmarks", "experiments", "docs"):
         shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "pyproject.toml", folder)
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, folder)
     files = [f"tests/test_{name}.py" for name in names]
     command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=-ra"]
     chosen = ["-m", "not statistical and not deep", *files]
