@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: help demo test test-deep test-statistical test-supply test-oldest test-newest fuzz hardening
-.PHONY: coverage table1 lint bench bench-scale docs docs-figures golden clean
+.PHONY: coverage mutation table1 lint bench bench-scale docs docs-figures golden clean
 
 help:
 	@echo "make demo              test three ensembles on real data, write demo/report.html"
@@ -23,6 +23,7 @@ help:
 	@echo "make hardening         fail every write, kill studies 50 times, run 10,000 tests in one process"
 	@echo "make test-supply       build wheel and sdist, install each in an empty environment, use it"
 	@echo "make test-oldest       run the tests with the oldest packages allowed (test-newest: the newest)"
+	@echo "make mutation          change the code in 500 places, and see whether tests notice"
 	@echo "make golden            say which of the stored numbers have changed"
 
 $(VENV)/made: pyproject.toml constraints.txt
@@ -99,6 +100,10 @@ test-supply: $(VENV)/made-lint
 
 test-oldest test-newest: $(VENV)/made
 	$(BIN)/python tests/supply/environments.py $(@:test-%=%)
+
+mutation: $(VENV)/made
+	$(INSTALL) cosmic-ray==8.7.0
+	cd tests && ../$(BIN)/python -m mutation --sample 500 --seed 0
 
 golden: $(VENV)/made
 	$(BIN)/python tests/golden/make_golden.py

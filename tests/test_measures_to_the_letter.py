@@ -13,6 +13,7 @@ from hullcal.kernels import GaussianTV
 from hullcal.measures import _all_pairs
 from hullcal.measures._hl_bounds import enclosure
 from hullcal.measures._hl_cells import KEPT, cell_edges, cells_of, part_of
+from hullcal.measures._hl_refined import _Refined
 from hullcal.measures._hl_sketch import _HosmerLemeshowSketch as Sketch
 
 BINNED = {"ece_conf": hc.ConfidenceECE, "ece_cwise": hc.ClasswiseECE, "hl_cwise": hc.HosmerLemeshow}
@@ -105,6 +106,27 @@ def test_rows_in_any_disorder_are_sorted():
             assert hc.HosmerLemeshow(n_bins=n_bins)(probs, labels) == pytest.approx(expected)
 
 
+def test_the_two_smallest_probabilities_are_put_in_order():
+    # So close that they share a bucket, and in falling order. The smallest is drawn twice and fills
+    # the first of two bins.
+    p = np.array([0.1001, 0.1, 0.5, 0.9])
+    labels = np.array([1, 0, 0, 1], dtype=np.int32)
+    probs = np.stack([1 - p, p], axis=1)
+    counts = np.array([1, 2, 1, 0])
+    expected = oracles.hl_cwise(*oracles.repeat_rows(probs, labels, counts), 2)
+    found = evaluated(hc.HosmerLemeshow(n_bins=2), probs, labels, row_weights=counts.astype(float))
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_hundreds_of_rows_that_end_in_ties_are_shared():
+    rng = np.random.default_rng(4)
+    p = np.concatenate([rng.random(200) / 2, np.full(100, 0.75)])
+    labels = (rng.random(300) < p).astype(np.int32)
+    probs = np.stack([1 - p, p], axis=1)
+    expected = oracles.hl_cwise(probs, labels, 7)
+    assert hc.HosmerLemeshow(n_bins=7)(probs, labels) == pytest.approx(expected, rel=1e-10)
+
+
 def test_blocks_of_rows_add_up_and_the_state_before_is_kept():
     probs, labels, _ = a_case(5, 19, 5)
     for measure in (hc.ConfidenceECE(n_bins=4), hc.ClasswiseECE(n_bins=4), hc.SKCE()):
@@ -117,6 +139,21 @@ def test_blocks_of_rows_add_up_and_the_state_before_is_kept():
             measure.accumulate(mixed, labels[rows], np.ones(n), parameters, state, scratch)
         found = measure.finish(state, measure.no_offset(5), parameters, 19)
         assert found == pytest.approx(measure(probs, labels), abs=1e-14)
+
+
+ALL = [hc.measures.resolve(name) for name in hc.measures.available()]
+
+
+@pytest.mark.parametrize("n", [10, 11, 13])
+@pytest.mark.parametrize("measure", ALL, ids=lambda measure: measure.name)
+def test_what_working_memory_held_before_does_not_matter(measure, n):
+    probs, labels, _ = a_case(n, n, 3)
+    mixed, parameters = np.ascontiguousarray(probs.T), measure.parameters(probs)
+    state = np.full(measure.state_size(3), 7.0)
+    scratch = np.full(measure.scratch_size(3, n), 9.0)
+    ones, nothing = np.ones(n), measure.no_offset(3)
+    found = measure.value(mixed, labels, ones, parameters, nothing, state, scratch)
+    assert found == pytest.approx(getattr(oracles, measure.name)(probs, labels), abs=1e-13)
 
 
 # SKCE
@@ -171,6 +208,10 @@ def test_rows_beyond_the_first_block_are_paired_with_all_others():
     assert found == pytest.approx(expected + pair_matrix(there, labels).mean(), abs=1e-13)
 
 
+def test_packed_blocks_of_128_rows_have_classes_136_apart_twice():
+    assert [_all_pairs.packed_size(3, n) for n in (1, 128, 129, 256)] == [816, 816, 1632, 1632]
+
+
 @pytest.mark.parametrize("n", [5, 300])
 def test_terms_of_some_rows_with_all_rows_are_those_of_the_matrix(n):
     probs, labels, _ = a_case(4, n, 2)
@@ -220,6 +261,29 @@ def test_too_few_rows_are_refused_and_few_rows_are_warned_of():
     # With one bin, two rows are still the fewest that say much.
     with pytest.warns(HullcalWarning, match="1 rows are fewer than the 2 that"):
         hc.ConfidenceECE(n_bins=1).check(1)
+
+
+def test_a_function_as_a_measure_is_given_rows_and_must_give_a_number():
+    seen = []
+
+    def accuracy(probs, labels):
+        seen.append((probs, labels))
+        return np.float32(0.5)
+
+    probs, labels, _ = a_case(1, 4, 3)
+    measure = hc.measures.resolve(accuracy)
+    assert measure(probs, labels) == 0.5
+    np.testing.assert_array_equal(seen[0][0], probs)
+    np.testing.assert_array_equal(seen[0][1], labels)
+    assert seen[0][0].flags.c_contiguous
+    assert (measure.name, measure.notion) == ("accuracy", "custom")
+    assert measure.settings() == {"function": "accuracy"}
+    assert measure.order_matters
+    assert not measure.has_residual
+    with pytest.raises(InvalidInputError, match="returned NaN"):
+        hc.measures.resolve(lambda probs, labels: math.nan)(probs, labels)
+    with pytest.raises(InvalidInputError, match="raised ZeroDivisionError"):
+        hc.measures.resolve(lambda probs, labels: 1 / 0)(probs, labels)
 
 
 def test_which_measures_stream_and_which_have_what_it_takes():
@@ -333,6 +397,42 @@ def test_the_enclosure_of_a_class_holds_every_order_and_is_sharp_for_events():
     assert most == pytest.approx(by_hand, rel=1e-12)
     nearest = ((0.5, 0.235), (0.5, 0.61))
     assert least == pytest.approx(sum((o - q) ** 2 / q for o, q in nearest), rel=1e-12)
+
+
+def test_the_lowest_rows_of_a_cell_hold_what_the_others_cannot():
+    # Two of three rows in [0.19, 0.25] with a sum of 0.66 have 0.41 at least, since the third has
+    # 0.25 at most, and no more than their share; the third has 0.22 to 0.25. A row of 0.9 follows.
+    sums = np.array([[[3.0, 0.66, 1.0], [1.0, 0.9, 1.0]]])
+    edges = np.array([[[0.19, 0.25], [0.9, 0.91]]])
+    least, most = enclosure(sums, edges, 2, 4)
+    first = (0.5 - 0.41 / 2) ** 2 / (0.41 / 2)
+    second = (1.0 - (0.22 + 0.9) / 2) ** 2 / ((0.22 + 0.9) / 2)
+    assert most == pytest.approx(first + second, rel=1e-12)
+    assert least == 0.0
+
+
+def test_a_tie_that_straddles_a_cut_is_shared_in_proportion():
+    # Four rows of exactly 1, three of them events, after two rows of a cell with no event: bins of 3.
+    sums = np.array([[[2.0, 1.0, 0.0], [4.0, 4.0, 3.0]]])
+    edges = np.array([[[0.4, 0.6], [1.0, 1.0]]])
+    first, second = (0.75 / 3, (1.0 + 1.0) / 3), (2.25 / 3, 1.0)
+    expected = sum((o - p) ** 2 / p for o, p in (first, second))
+    assert enclosure(sums, edges, 2, 6) == pytest.approx((expected, expected), rel=1e-12)
+
+
+def test_only_cells_that_straddle_a_cut_are_parted():
+    # 7 rows in 3 bins: cuts after 3 rows and after 5. Either lies inside of a cell, the other at an end.
+    for weights, parted in (([1, 1, 2, 0, 1, 1, 0, 1], 2), ([1, 2, 0, 3, 1, 0, 0, 0], 3)):
+        cells = np.zeros((1, 8, KEPT))
+        cells[0, :, 0] = weights
+        second = _Refined.of(0.5, cells, 3, 7)
+        expected = np.where(np.arange(8) == parted, 256, 1)
+        np.testing.assert_array_equal(np.diff(second.starts[0]), expected)
+        assert second.starts[0, 0] == 0
+    # In the first and the last cell all probabilities are the same.
+    cells[0, :, 0] = [4.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 3.0]
+    second = _Refined.of(0.5, cells, 3, 7)
+    np.testing.assert_array_equal(np.diff(second.starts[0]), np.ones(8))
 
 
 @pytest.mark.parametrize("seed", range(4))

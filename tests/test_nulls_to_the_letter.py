@@ -228,6 +228,11 @@ def test_progress_is_told_once_a_resample_and_ends_after_the_search():
         maximized._report(resampling, calls, 10)
     assert told == [(1, 4), (2, 4), (3, 4)]
     maximized._report(Resampling(n_resamples=4, key=KEY), 5, 10)
+    told.clear()
+    many = Resampling(n_resamples=600, key=KEY, progress=lambda *each: told.append(each))
+    for calls in range(1, 1201):
+        maximized._report(many, calls, 1200)
+    assert told == [(done, 600) for done in range(1, 600)]
 
 
 def test_maximized_reports_the_null_at_the_weights_it_found():
@@ -283,12 +288,14 @@ def test_the_largest_p_value_wins_among_the_two_worlds_that_look_best_at_first()
 
     def run(block, _, *, n_resamples, progress, part):
         parts.append(part)
+        progress(n_resamples, n_resamples)
         half = n_resamples // 2
         return np.concatenate([block(0, half), block(half, n_resamples)])[:, 0]
 
     replicates = SimpleNamespace(minimize=minimize, run=run)
     objective = SimpleNamespace(with_labels=lambda labels: labels)
-    resampling = Resampling(n_resamples=500, key=KEY)
+    told = []
+    resampling = Resampling(n_resamples=500, key=KEY, progress=lambda *each: told.append(each))
     worlds = [world(i) for i in range(3)]
     got = stacked._largest(worlds, 1.5, objective, replicates, resampling)
     # Of the two that have no exceedance at first, 0 comes before 1; of the finalists, 2 has more.
@@ -298,6 +305,8 @@ def test_the_largest_p_value_wins_among_the_two_worlds_that_look_best_at_first()
     assert parts == [*firsts, "world 2 from 50", "world 0 from 50"]
     assert {d for i, a, b in asked if i == 2 for d in range(a, b)} == set(range(500))
     assert max(b for i, _, b in asked if i == 1) == 50
+    # 3 pilots of 50 and 2 finals of 450 are 1,050 runs, told as 500.
+    assert told == [(runs * 500 // 1050, 500) for runs in (50, 100, 150, 600, 1050)]
 
 
 def test_short_runs_have_a_pilot_of_49_and_no_more_than_there_are():
@@ -345,6 +354,47 @@ def test_the_plausible_combinations_are_those_not_refuted_by_their_own_null(monk
             expected.append(mixed)
     assert 1 < len(centres) < 5
     np.testing.assert_array_equal(centres, expected)
+
+
+def test_stacked_counts_the_evaluations_of_searches_and_of_what_was_tried_alone(monkeypatch):
+    n_worlds = []
+    largest = stacked._largest
+
+    def counted(worlds, *rest):
+        n_worlds.append(len(worlds))
+        return largest(worlds, *rest)
+
+    monkeypatch.setattr(stacked, "_largest", counted)
+    monkeypatch.setattr(stacked, "_TRIALS", 3)
+    probs, labels = a_set(16, 20, 3, 3)
+    problem = problem_of(probs, labels)
+    outcome = hc.nulls.Stacked().run(problem, ONCE, Resampling(n_resamples=2, key=KEY))
+    # A search is one evaluation: of the data, and of two replicates in every world. Alone, each of
+    # three members is evaluated, then the likeliest, the mean and the members with three replicates.
+    assert outcome.n_evaluations == 1 + 2 * n_worlds[0] + 3 + 5 * 4
+    assert len(outcome.distribution) == 2
+    data = ONCE.minimize(problem.objective, KEY)
+    assert outcome.statistic == data.values[0]
+    np.testing.assert_array_equal(outcome.weights, data.weights[0])
+    assert outcome.converged == data.converged[0]
+
+
+@pytest.mark.parametrize(("reached", "kept"), [(1, 1), (2, 7)])
+def test_a_combination_is_refuted_by_replicates_that_no_null_reaches(reached, kept, monkeypatch):
+    asked = []
+
+    def alone(_, mixed, key, n_resamples, *, first):
+        asked.append((n_resamples, first))
+        return 1.0, np.where(np.arange(n_resamples) < reached, 2.0, 0.0)
+
+    monkeypatch.setattr(stacked, "of_combination", alone)
+    probs, labels = a_set(15, 10, 6, 3)
+    objective = problem_of(probs, labels).packed
+    weights = np.full(6, 1 / 6)
+    centres = stacked.plausible(objective, weights, weights, Resampling(n_resamples=9, key=KEY))
+    # The likeliest, the mean and the five best of six members; a p-value of 2/200 refutes.
+    assert asked == [(199, 2**31)] * 7
+    assert len(centres) == 1 + (kept if kept > 1 else 0)
 
 
 def test_groups_are_cut_at_quantiles_into_at_most_twenty_of_twenty():
@@ -421,6 +471,29 @@ def test_the_pool_solves_the_equations_of_its_maximum():
     np.testing.assert_allclose(_pool.pooled(objective, average), model, atol=1e-9)
 
 
+@pytest.mark.parametrize(("rows", "room", "fitted"), [(20_000, 66, 11), (7, 600, 7), (90, 600, 60)])
+def test_the_pool_is_fitted_to_as_many_rows_as_there_is_room_for(rows, room, fitted, monkeypatch):
+    seen = []
+
+    def fit(features, base, labels):
+        seen.append((features.shape, base, labels))
+        return np.zeros(3)
+
+    monkeypatch.setattr(_pool, "_ROWS", rows)
+    monkeypatch.setattr(_pool, "_ROOM", room)
+    monkeypatch.setattr(_pool, "_fit", fit)
+    probs, labels = a_set(17, 60, 2, 3)
+    objective = problem_of(probs, labels).packed
+    average = objective.mixed(np.array([0.5, 0.5]))
+    # Two members of three classes are six numbers a row. Rows are evenly spread, first to last.
+    chosen = np.linspace(0, 59, fitted).astype(int)
+    np.testing.assert_allclose(_pool.pooled(objective, average), average, atol=1e-3)
+    shape, base, drawn = seen[0]
+    assert shape == (3, 3, fitted)
+    np.testing.assert_array_equal(drawn, labels[chosen])
+    np.testing.assert_allclose(base, np.log(np.maximum(average[:, chosen], 1e-4)))
+
+
 # Replicates and their journal
 
 
@@ -468,10 +541,10 @@ def test_a_null_says_which_measures_it_cannot_take():
         True,
         False,
     ]
-    needs = [
-        hc.nulls.resolve("paper").needs_predictions(resolve(m)) for m in ("ece_conf", "skce_ul")
-    ]
-    assert needs == [False, True]
+    measures = [resolve(each) for each in ("ece_conf", "skce_ul", "skce_b", brier)]
+    # A pair of neighbours, or a function of which nothing is known, needs its rows side by side.
+    paper = hc.nulls.resolve("paper")
+    assert [paper.needs_predictions(each) for each in measures] == [False, True, False, True]
 
 
 def test_known_replicates_are_not_run_again_and_others_are(tmp_path):

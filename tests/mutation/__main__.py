@@ -13,6 +13,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 #: What tests read beside the source.
 COPIED = ["src", "tests", "benchmarks", "experiments", "docs", "pyproject.toml", "README.md"]
+#: Reasons to live.
+HARMLESS = ("equivalent", "speed")
 #: Changes of arithmetic into operations on bits, most of which floats refuse.
 BITWISE = ("Shift", "BitOr", "BitAnd", "BitXor")
 
@@ -24,7 +26,7 @@ def main():
     parser.add_argument("--file", action="append", help="only mutants of this file; repeat")
     parser.add_argument("--journal", type=Path, help="where trials are kept, and known ones found")
     parser.add_argument(
-        "--again", action="store_true", help="try what survived in the journal again"
+        "--again", action="store_true", help="only what survived in the journal and should not have"
     )
     asked = parser.parse_args()
     # Before numba is imported.
@@ -54,10 +56,11 @@ def _run(root, asked):
     chosen = sampled(population, asked.sample, asked.seed)
     if asked.file:
         chosen = [mutant for mutant in chosen if mutant.file in asked.file]
-    known = _read(asked.journal)
-    if asked.again:
-        known = {key: outcome for key, outcome in known.items() if outcome == "killed"}
+    known, reasons = _read(asked.journal), _reasons()
     todo = [mutant for mutant in chosen if _key(mutant) not in known]
+    if asked.again:
+        lived = [mutant for mutant in chosen if known.get(_key(mutant)) == "survived"]
+        todo = [mutant for mutant in lived if _reason(mutant, root, reasons) not in HARMLESS]
 
     def report(mutant, outcome):
         known[_key(mutant)] = outcome
@@ -71,12 +74,12 @@ def _run(root, asked):
 
     if todo:
         _try(root, todo, report)
-    reasons = _reasons()
-    trials = [
-        (mutant, known[_key(mutant)], _reason(mutant, root, reasons))
-        for mutant in chosen
-        if _key(mutant) in known
-    ]
+    trials = []
+    for mutant in chosen:
+        outcome = known.get(_key(mutant))
+        if outcome is not None:
+            lived = outcome == "survived"
+            trials.append((mutant, outcome, _reason(mutant, root, reasons) if lived else None))
     _print(trials, population)
     unexplained = [m for m, outcome, reason in trials if outcome == "survived" and reason is None]
     return 1 if unexplained or len(trials) < len(chosen) else 0
@@ -135,7 +138,7 @@ def _print(trials, population):
         ("but those of bits", [t for t in trials if not any(b in t[0].operator for b in BITWISE)]),
     ):
         killed = sum(outcome == "killed" for _, outcome, _ in some)
-        harmless = sum(o == "survived" and r in ("equivalent", "speed") for _, o, r in some)
+        harmless = sum(o == "survived" and r in HARMLESS for _, o, r in some)
         print(f"{what}: {_rate(killed, len(some))}")
         print(
             f"  without equivalent ones and those of speed: {_rate(killed, len(some) - harmless)}"
@@ -145,7 +148,7 @@ def _print(trials, population):
 def _row(name, trials, n_mutants):
     killed = sum(outcome == "killed" for _, outcome, _ in trials)
     reasons = [reason for _, outcome, reason in trials if outcome == "survived"]
-    harmless = [reasons.count(each) for each in ("equivalent", "speed")]
+    harmless = [reasons.count(each) for each in HARMLESS]
     cells = [killed, *harmless, len(reasons) - sum(harmless)]
     numbers = "".join(f"{n:>{w}}" for n, w in zip(cells, (8, 12, 7, 6), strict=True))
     return f"{name:<26}{n_mutants:>9}{len(trials):>7}{numbers}"

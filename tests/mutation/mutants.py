@@ -1,16 +1,18 @@
-"""All mutants of a file, and a random sample of those of many files."""
+"""All mutants of a file, and a random sample of those of many files.
+
+cosmic-ray is imported when it is needed: looking for doctests, pytest imports this file everywhere.
+"""
 
 import ast
+import functools
 import random
 from dataclasses import dataclass
 from pathlib import Path
 
-from cosmic_ray.ast import ast_nodes, get_ast
-from cosmic_ray.mutating import mutate_code
-from cosmic_ray.plugins import get_operator, operator_names
-
 #: Decorators without effect on loops that run uncompiled.
 _COMPILING = {"compiled", "compiled_inline", "compiled_part", "compiled_value"}
+#: What no operator changes; every one of some hundred operators looks at all nodes that are left.
+_NEVER, _PUNCTUATION = {"newline", "endmarker", "string"}, set("()[]{},:.=")
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,12 @@ class Mutant:
     occurrence: int
     line: int
 
+    @functools.cache  # noqa: B019
     def applied(self, source):
+        """The source with this change."""
+        from cosmic_ray.mutating import mutate_code
+        from cosmic_ray.plugins import get_operator
+
         return mutate_code(source, get_operator(self.operator)(), self.occurrence)
 
     def change(self, source):
@@ -37,17 +44,20 @@ class Mutant:
 
 def mutants_of(root, file):
     """Those that could make a difference, in the order of cosmic-ray."""
+    from cosmic_ray.ast import ast_nodes, get_ast
+    from cosmic_ray.plugins import get_operator, operator_names
+
     source = (Path(root) / file).read_text(encoding="utf-8")
     skipped = _unevaluated(source)
-    tree = get_ast(source)
+    nodes = [node for node in ast_nodes(get_ast(source)) if node.type not in _NEVER]
+    nodes = [node for node in nodes if getattr(node, "value", "") not in _PUNCTUATION]
     found = []
     for name in operator_names():
         operator = get_operator(name)
         if operator.arguments():
             continue  # has to be told which names to replace
-        positions = (
-            start for node in ast_nodes(tree) for start, _ in operator().mutation_positions(node)
-        )
+        where = operator().mutation_positions
+        positions = (start for node in nodes for start, _ in where(node))
         for occurrence, (line, column) in enumerate(positions):
             if not any(first <= (line, column) < last for first, last in skipped):
                 found.append(Mutant(file, name, occurrence, line))

@@ -45,19 +45,28 @@ class Trials:
         missing = [file for file, tests in self.tests.items() if not tests]
         if missing:
             raise pytest.UsageError(f"no tests for {missing}")
-        self.seconds = self._unmutated()
+        # Dots of thousands of tests would hide what is printed here.
+        session.config.pluginmanager.unregister(name="terminalreporter")
+        self._unmutated()
         for mutant in self.mutants:
             self.report(mutant, self._tried(mutant))
         return True
 
     def _unmutated(self):
-        """Seconds of processor time of every test, all of which have to pass."""
-        names = list(dict.fromkeys(name for tests in self.tests.values() for name in tests))
+        """Seconds of processor time of every test; all have to pass, forked and afresh.
+
+        Otherwise every mutant would seem to be killed.
+        """
+        self.seconds = {}
         place = self.root / "seconds.json"
-        if _forked(lambda: self._run(names, None, place)) != 0:
-            last = [*json.loads(place.read_text())][-1]
-            raise pytest.UsageError(f"unmutated, {last} does not pass")
-        return json.loads(place.read_text())
+        for file, names in self.tests.items():
+            if _forked(lambda names=names: self._run(names, None, place)) != 0:
+                last = [*json.loads(place.read_text())][-1]
+                raise pytest.UsageError(f"unmutated, {last} does not pass among those of {file}")
+            self.seconds |= json.loads(place.read_text())
+        path = self.root / file
+        if self._afresh(path, path.read_text(encoding="utf-8"), [*self.seconds]) == KILLED:
+            raise pytest.UsageError("unmutated, the tests do not pass afresh")
 
     def _run(self, names, seconds, place=None):
         """0 if all pass; the first failure ends it."""
