@@ -49,15 +49,16 @@ def licence(package):
     found = metadata(package)
     # What follows a plus sign tells builds for one kind of machine apart.
     version = found["Version"].partition("+")[0]
-    if found["License-Expression"]:
-        return version, found["License-Expression"]
+    expression = found.get("License-Expression")
+    if expression:
+        return version, expression
     kinds = [
         line.rpartition(" :: ")[2]
         for line in found.get_all("Classifier") or ()
         if line.startswith("License :: ") and not line.endswith("OSI Approved")
     ]
     # Some put the whole text there; its first line is its name.
-    first = (found["License"] or "").strip().partition("\n")[0]
+    first = (found.get("License") or "").strip().partition("\n")[0]
     return version, ", ".join(kinds) or first or "not stated"
 
 
