@@ -165,7 +165,8 @@ def level() -> Level:
     gc.collect()
     with open("/proc/self/smaps_rollup", encoding="ascii") as lines:
         sizes = [line.split() for line in lines]
-    own = sum(int(size[1]) for size in sizes if size[0].startswith("Private_"))
+    # Clean pages are those of libraries, and private only for as long as no other process has them.
+    own = sum(int(size[1]) for size in sizes if size[0] == "Private_Dirty:")
     return Level(
         memory=own / 1024,
         files=len(os.listdir("/proc/self/fd")),
