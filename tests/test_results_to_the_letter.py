@@ -8,28 +8,17 @@ import pytest
 import hullcal as hc
 from hullcal import CalibrationTestResult, InvalidInputError, MinimizeResult
 from hullcal.results import printable, weights_in_words
+from test_results import result as by_hand
 
 
 def result(**changes):
-    """A result by hand: 19 null values .01 to .19, of which two reach the statistic."""
-    fields = {
-        "statistic": 0.18,
-        "weights": np.array([0.75, 0.25, 0.0]),
-        "null_distribution": np.arange(1, 20) / 100,
-        "alpha": 0.05,
-        "hypothesis": "the convex hull of the members contains a calibrated classifier",
-        "measure": "ece_conf",
-        "null": "recentered",
-        "minimizer": "pairwise",
+    """The same result by hand, with a seed that is soon read, and two notes."""
+    own = {
         "settings": {"measure": {"n_bins": 10}},
-        "n_evaluations": 6000,
-        "converged": True,
         "seed": 7,
-        "n_samples": 120,
-        "n_classes": 4,
         "notes": ("rows were renormalised", "and sorted"),
     }
-    return CalibrationTestResult(**{**fields, **changes})
+    return by_hand(**{**own, **changes})
 
 
 def test_the_whole_text_of_a_set_that_is_not_rejected():
