@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# A process that stands still on one test for ten minutes says where, and ends; see tests/conftest.py.
+BOUNDED := -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 
 .PHONY: help demo test test-deep test-statistical test-supply test-oldest test-newest fuzz hardening
 .PHONY: coverage mutation table1 lint bench bench-scale docs docs-figures golden clean
@@ -52,10 +54,10 @@ demo: $(VENV)/made
 	$(BIN)/hullcal demo
 
 test: $(VENV)/made
-	$(BIN)/python -m pytest -q -n auto -m "not statistical and not deep"
+	$(BIN)/python -m pytest -q -n auto $(BOUNDED) -m "not statistical and not deep"
 
 test-deep: $(VENV)/made-deep
-	$(BIN)/python -m pytest -q -n auto -m deep tests
+	$(BIN)/python -m pytest -q -n auto $(BOUNDED) -m deep tests
 
 table1: $(VENV)/made-deep
 	$(BIN)/python -m experiments.deep_ensembles
