@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-# A process that stands still on one test for ten minutes says where, and ends; see tests/conftest.py.
+# A process that stands still on one test for ten minutes says where, and ends; the test has failed.
 BOUNDED := -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 
 .PHONY: help demo test test-deep test-statistical test-supply test-oldest test-newest fuzz hardening

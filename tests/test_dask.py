@@ -500,6 +500,22 @@ def test_a_cluster_that_loses_all_workers_is_not_waited_for(mortal, monkeypatch)
         hc.calibration_test(PROBS, LABELS, engine=engine, **QUICK)
 
 
+def test_answers_that_are_lost_before_they_are_fetched_are_not_waited_for(mortal, monkeypatch):
+    # Workers that finish their tasks and end before anybody has asked for the answers.
+    monkeypatch.setattr(_dask_passes, "_LOOK", 0.2)
+    gathered = _dask_passes.Chunks._gathered
+
+    def after_the_end(self, futures):
+        mortal.cluster.scale(0)
+        _until(lambda: not mortal.nthreads())
+        return gathered(self, futures)
+
+    monkeypatch.setattr(_dask_passes.Chunks, "_gathered", after_the_end)
+    engine = Dask(scheduler=mortal.scheduler.address)
+    with pytest.raises(EngineError, match=r"has had no worker for 1 seconds.* same seed"):
+        hc.calibration_test(PROBS, LABELS, engine=engine, **QUICK)
+
+
 def test_rows_that_cannot_be_read_are_named(cluster):
     with pytest.raises(EngineError, match=r"rows 0 to 2047 .*RuntimeError: the tape broke"):
         hc.calibration_test(Failing.of(PROBS, LABELS), None, engine=cluster, **QUICK)

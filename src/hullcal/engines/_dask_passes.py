@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pickle
+from asyncio import run_coroutine_threadsafe
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import wait
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,7 @@ from hullcal.engines.pair_jobs import PairSums
 from hullcal.engines.streamed import Passes
 
 Floats = NDArray[np.float64]
+Answer = TypeVar("Answer")
 
 #: Bytes of answers that the client takes at a time.
 _TAKEN = 2**26
@@ -88,8 +91,7 @@ class Chunks:
             error = self._error(future)
             if error is not None:
                 raise self._told(error, rows, futures)
-        found: list[Any] = self._client.gather(futures[:at_a_time])
-        return found
+        return self._gathered(futures[:at_a_time])
 
     def _told(self, error: BaseException, rows: Bounds, futures: list[Any]) -> Exception:
         """What went wrong with a chunk, as a user should hear it."""
@@ -118,12 +120,33 @@ class Chunks:
         return told
 
     def _error(self, future: Any) -> BaseException | None:
-        """Wait for as long as there is somebody to wait for."""
+        """What became of a task, once it has ended."""
+        return self._patiently(lambda: future.exception(timeout=_LOOK))
+
+    def _gathered(self, futures: list[Any]) -> list[Any]:
+        """Answers that are there; those whose worker has died since are waited for once more."""
+        coming = self._client.gather(futures, asynchronous=True)
+        waiting = run_coroutine_threadsafe(coming, self._client.loop.asyncio_loop)
+
+        def answers() -> list[Any]:
+            if not wait([waiting], timeout=_LOOK).done:
+                raise TimeoutError
+            try:
+                return waiting.result()
+            except TimeoutError as error:
+                raise self._lost(error) from error
+
+        try:
+            return self._patiently(answers)
+        finally:
+            waiting.cancel()
+
+    def _patiently(self, ask: Callable[[], Answer]) -> Answer:
+        """Ask until there is an answer, for as long as there is somebody to wait for."""
         without = 0
         while without < _LOOKS:
             try:
-                error: BaseException | None = future.exception(timeout=_LOOK)
-                return error
+                return ask()
             except TimeoutError:
                 without = 0 if self._client.nthreads() else without + 1
         raise EngineError(
