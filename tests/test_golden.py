@@ -63,8 +63,11 @@ def test_the_numbers_are_found_again(name):
     found = json.loads(json.dumps(CASES[name]()))
     for part, expected in kept(name).items():
         differ = differing(expected, here, there)
-        if {"scipy", "nlopt"} & set(differ) and name == "minimize":
-            continue  # another release of a search walks another path to another point
+        if differ and {"scipy", "nlopt"} & set(expected["rests_on"]) and name == "minimize":
+            # One other last place, and such a search walks another path, to another point as good.
+            value, wanted = (float.fromhex(one["found"]["value"]) for one in (found[part], expected))
+            assert value == pytest.approx(wanted, rel=0.1), part
+            continue
         assert_same(found[part], expected, differ, f"{name}, {part}")
 
 

@@ -95,14 +95,15 @@ def tested(measure, null):
     return entry(["libm"], configuration, found)
 
 
-#: A search, a measure that it takes, how many members, and what its bits rest on.
+#: A search, a measure that it takes, how many members, and what its bits rest on. Searches of scipy add
+#: up in numpy and in a library for matrices, which choose their loops by the processor.
 SEARCHES = {
     "pairwise": (Pairwise(max_evaluations=300), "ece_conf", 3, ["libm"]),
     "exact": (Exact(), "ece_cwise", 2, []),
     "random": (Random(max_evaluations=300), "ece_conf", 3, ["numpy"]),
-    "cobyla": (Cobyla(max_evaluations=60), "ece_conf", 3, ["scipy"]),
+    "cobyla": (Cobyla(max_evaluations=60), "ece_conf", 3, ["scipy", "numpy"]),
     "cobyla by nlopt": (None, "ece_conf", 3, ["nlopt"]),
-    "slsqp": (Slsqp(max_evaluations=300), "skce_uq", 3, ["scipy", "libm"]),
+    "slsqp": (Slsqp(max_evaluations=300), "skce_uq", 3, ["scipy", "numpy", "libm"]),
 }
 
 

@@ -50,9 +50,10 @@ class Cobyla(Minimizer):
             cases = np.array([case])
 
             def g(point: Floats, cases: NDArray[np.int64] = cases) -> float:
-                # COBYLA models g by planes, and a plane cannot pass through infinity.
-                value = objective.values(normalise(point)[np.newaxis], cases)[0]
-                return float(min(value, 1e100))
+                # COBYLA models g by planes, and a plane cannot pass through infinity. Where squares of
+                # its slopes vanish, the C program would turn in circles for ever.
+                value = float(objective.values(normalise(point)[np.newaxis], cases)[0])
+                return min(value, 1e100) if abs(value) > 1e-100 else 0.0
 
             # COBYLA needs one evaluation more than a simplex has corners to begin at all.
             budget = max(self.max_evaluations, n_members + 2)
