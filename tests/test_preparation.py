@@ -117,6 +117,7 @@ def test_the_parts_are_copies() -> None:
     np.testing.assert_array_equal(labels, np.arange(4))
 
 
+@pytest.mark.deep
 def test_bfloat16_survives_a_split() -> None:
     torch = pytest.importorskip("torch")
     logits = torch.randn(40, 3, 10, generator=torch.Generator().manual_seed(0))

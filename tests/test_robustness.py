@@ -212,6 +212,7 @@ def test_those_packages_are_not_imported():
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 
+@pytest.mark.deep
 def test_a_real_tensor_in_a_graph():
     torch = pytest.importorskip("torch")
     tensor = torch.tensor(PROBS, requires_grad=True)

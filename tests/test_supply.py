@@ -89,8 +89,6 @@ def test_the_wheel_names_what_it_needs_and_its_program(built):
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory):
     """What the checker learnt of the packages, for all tests here."""
-    if importlib.util.find_spec("mypy") is None:
-        pytest.skip("mypy is not installed")
     return tmp_path_factory.mktemp("cache")
 
 

@@ -696,6 +696,7 @@ def test_a_failure_inside_a_foreign_package_is_told_with_its_reason() -> None:
     assert "spans several hosts" in said
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_torch_tensors_in_a_graph_are_accepted(dtype: str) -> None:
     torch = pytest.importorskip("torch")
@@ -705,6 +706,7 @@ def test_torch_tensors_in_a_graph_are_accepted(dtype: str) -> None:
     assert labels_of(torch.tensor([0, 1, 2, 0])) == [0, 1, 2, 0]
 
 
+@pytest.mark.deep
 def test_torch_softmax_in_half_precision_is_accepted() -> None:
     torch = pytest.importorskip("torch")
     logits = torch.randn(100, 3, 10, generator=torch.Generator().manual_seed(0))
@@ -712,6 +714,7 @@ def test_torch_softmax_in_half_precision_is_accepted() -> None:
         check_probs(logits.to(dtype).softmax(-1))
 
 
+@pytest.mark.deep
 @pytest.mark.filterwarnings("ignore:Sparse CSR:UserWarning")
 def test_sparse_and_meta_tensors_of_torch_are_refused() -> None:
     torch = pytest.importorskip("torch")

@@ -20,8 +20,10 @@ sys.path.insert(0, str(ROOT / "tests"))
 from supply.licences import declared  # noqa: E402
 
 OLDEST = Path(__file__).with_name("oldest-constraints.txt")
-#: A browser and PyTorch are large, and the tests that need them are not among these.
-LEFT_OUT = {"playwright", "torch", "pillow"}
+#: What only tests that are not chosen here need: a browser, PyTorch, a type checker, the build.
+LEFT_OUT = {"playwright", "torch", "mypy", "hatchling"}
+#: Extras of users, and that of the tests.
+EXTRAS = ("sklearn", "parquet", "zarr", "hdf5", "safetensors", "dask", "nlopt", "test")
 TESTS = (
     *("golden", "measures", "measure_contract", "nulls", "minimizers", "algorithm", "results"),
     *("sets", "classical", "uncertainty", "scenarios", "study", "io", "stores", "streamed"),
@@ -32,8 +34,7 @@ TESTS = (
 def needed():
     """Names of all that the chosen tests may import, required or optional."""
     groups = declared()
-    tools = {*groups["bench"], *groups["lint"], *groups["docs"], *groups["build"]}
-    return sorted({one for listed in groups.values() for one in listed} - tools - LEFT_OUT)
+    return sorted({one for extra in (None, *EXTRAS) for one in groups[extra]} - LEFT_OUT)
 
 
 def made(which, folder):
