@@ -3,6 +3,7 @@
     python -m experiments.deep_ensembles                      # all that can be had without your help
     python -m experiments.deep_ensembles bacteria --rows 200  # a trial on a few rows
     python -m experiments.deep_ensembles caltech256_mob --path caltech256_mob=FOLDER
+    python -m experiments.deep_ensembles caltech256_mob --download caltech256
 
 Networks that are trained and tests that are done are kept, so that a run which was stopped goes on
 where it was.
@@ -14,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from experiments.deep_ensembles import classifiers, table
+from experiments.deep_ensembles import classifiers, image_sets, own_sequences, table
 from experiments.deep_ensembles.downloads import DownloadError, cache_folder
 from experiments.deep_ensembles.rows import SETTINGS, rows
 from experiments.deep_ensembles.tasks import TASKS, Options
@@ -29,9 +30,22 @@ def main(arguments: list[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("tasks", nargs="*", metavar="TASK", help=", ".join(TASKS))
-    parser.add_argument("--path", action="append", default=[], metavar="TASK=PATH")
+    parser.add_argument(
+        "--path",
+        action="append",
+        default=[],
+        metavar="TASK=PATH",
+        help=f"data of your own: a folder of images, or a file of sequences. {own_sequences.FORMS}",
+    )
+    parser.add_argument(
+        "--download",
+        action="append",
+        default=[],
+        metavar="DATA",
+        help="fetch the images of caltech101 or caltech256; needs torchvision (pip install torchvision)",
+    )
     parser.add_argument("--rows", type=int, help="rows to hold out, for a trial")
-    parser.add_argument("--end-to-end", action="store_true", help="train the trunk too")
+    parser.add_argument("--end-to-end", action="store_true", help="train the trunk on images too")
     parser.add_argument("--device", default="cpu", help="where to train, e.g. cuda")
     parser.add_argument("--jobs", type=int, default=-1, help="processes, threads; -1 for all cores")
     parser.add_argument("--seed", type=int, default=0)
@@ -47,17 +61,20 @@ def main(arguments: list[str] | None = None) -> int:
             parser.error(f"--path takes TASK=PATH with a task of {', '.join(TASKS)}; got {name!r}")
     if given.rows is not None and given.rows < 20:
         parser.error(f"--rows must be 20 or more; got {given.rows}")
-    options = Options(
-        {name: Path(path) for name, path in paths.items()}, given.rows, given.end_to_end, given.seed
-    )
+    named = image_sets.paths(given.download) | {name: Path(path) for name, path in paths.items()}
+    options = Options(named, given.rows, given.end_to_end, given.seed)
     names = given.tasks or [
         name for name, task in TASKS.items() if task.at_hand or name in options.paths
     ]
-    unfit = [name for name in names if given.end_to_end and not name.startswith("cifar10")]
-    if unfit:
-        parser.error(f"--end-to-end is for CIFAR-10, whose images are at hand; not for {unfit[0]}")
+    for name in names if given.end_to_end else ():
+        if TASKS[name].architecture == "--":
+            parser.error(f"--end-to-end trains a trunk that sees images; {name} has none")
+        if not name.startswith("cifar10") and name not in options.paths:
+            parser.error(f"--end-to-end needs the images: --path {name}=FOLDER, or --download")
     work = given.work or cache_folder() / "deep_ensembles"
     try:
+        for name in given.download:
+            image_sets.fetch(name)
         results = [rows_of(name, options, work, given.jobs, given.device) for name in names]
     except (InvalidInputError, DownloadError) as error:
         print(error, file=sys.stderr)

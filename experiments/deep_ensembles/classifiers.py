@@ -15,10 +15,11 @@ from torch.utils.data import DataLoader, Dataset
 
 import hullcal as hc
 from experiments.deep_ensembles import training
+from experiments.deep_ensembles.pictures import Pictures
 from experiments.deep_ensembles.tasks import NETWORKS, Data, Options, Task
 
 N_MEMBERS = 10
-#: Rows predicted at a time.
+#: Rows of features predicted at a time.
 _BATCH = 500
 
 
@@ -107,7 +108,9 @@ def _learn_one(
     network = training.train(
         trunk, data, task.recipe, dropout=kind.dropout, seed=seed, device=device
     )
-    loader = DataLoader(_Rows(data.held_inputs), batch_size=_BATCH)
+    # Images take more room than features; as many as were learnt from at a time will fit.
+    batch = task.recipe.batch_size if options.end_to_end else _BATCH
+    loader = DataLoader(_Rows(data.held_inputs), batch_size=batch)
     if kind.dropout:
         found = hc.ensembles.mc_dropout(network, loader, kind.n_drawn, rng=seed)
     else:
@@ -118,7 +121,7 @@ def _learn_one(
 class _Rows(Dataset):  # type: ignore[type-arg]
     """Inputs as tensors, without their labels."""
 
-    def __init__(self, inputs: NDArray[Any]) -> None:
+    def __init__(self, inputs: NDArray[Any] | Pictures) -> None:
         self._inputs = inputs
 
     def __len__(self) -> int:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 import hullcal as hc
+from experiments.deep_ensembles import own_sequences
 from experiments.deep_ensembles.downloads import cache_folder
 from experiments.deep_ensembles.images import (
     caltech_features,
@@ -19,7 +20,7 @@ from experiments.deep_ensembles.images import (
     vgg,
 )
 from experiments.deep_ensembles.images.features import cached_features
-from experiments.deep_ensembles.sequences import files
+from experiments.deep_ensembles.pictures import Pictures
 from experiments.deep_ensembles.sequences import tasks as sequences
 
 NETWORKS: dict[str, Callable[[], Any]] = {
@@ -44,9 +45,9 @@ class Recipe:
 class Data:
     """Training rows, rows held out for calibration and test, and the names of the classes."""
 
-    train_inputs: NDArray[Any]
+    train_inputs: NDArray[Any] | Pictures
     train_labels: NDArray[np.int64]
-    held_inputs: NDArray[Any]
+    held_inputs: NDArray[Any] | Pictures
     held_labels: NDArray[np.int64]
     classes: tuple[str, ...]
 
@@ -138,6 +139,15 @@ def _features(task: Task, name: str, images: Any) -> NDArray[np.floating]:
     )
 
 
+def _seen(task: Task, name: str, files: folders.ImageFiles, options: Options) -> Any:
+    """What a network sees of image files: features, or the images if its trunk learns too."""
+    if not options.end_to_end:
+        return _features(task, name, files)
+    # A damaged file is named now, not in the middle of training.
+    files.check()
+    return Pictures(files, task.pixels)
+
+
 def _caltech101(task: Task, options: Options) -> Data:
     if task.name in options.paths:
         return _from_images(
@@ -154,33 +164,32 @@ def _caltech256(task: Task, options: Options) -> Data:
 def _plantclef(task: Task, options: Options) -> Data:
     train, test = folders.plantclef2015(_path(task, options))
     return Data(
-        _features(task, "plantclef2015_train", train),
+        _seen(task, "plantclef2015_train", train, options),
         train.labels,
-        _features(task, "plantclef2015_test", test),
+        _seen(task, "plantclef2015_test", test, options),
         test.labels,
         train.classes,
     )
 
 
-def _from_images(task: Task, images: Any, options: Options) -> Data:
-    seen = _features(task, task.dataset.lower().replace("-", ""), images)
+def _from_images(task: Task, images: folders.ImageFiles, options: Options) -> Data:
+    seen = _seen(task, task.dataset.lower().replace("-", ""), images, options)
     return _halved(seen, images.labels, images.classes, options.seed)
 
 
 def _halved(
-    features: NDArray[Any], labels: NDArray[np.int64], classes: tuple[str, ...], seed: int
+    seen: NDArray[Any] | Pictures, labels: NDArray[np.int64], classes: tuple[str, ...], seed: int
 ) -> Data:
     """Half of the rows of every class for training, as the paper's sizes have it."""
     train, held = train_test_split(
         np.arange(len(labels)), test_size=0.5, random_state=seed, stratify=labels
     )
-    return Data(features[train], labels[train], features[held], labels[held], classes)
+    return Data(seen[train], labels[train], seen[held], labels[held], classes)
 
 
 def _sequences(task: Task, options: Options) -> Data:
     if task.name in options.paths:
-        found = files.from_svmlight(options.paths[task.name])
-        made = sequences.from_features(task.name, found, held=0.3, seed=options.seed)
+        made = own_sequences.load(task.name, options.paths[task.name], seed=options.seed)
     else:
         load = {"bacteria": sequences.bacteria, "proteins": sequences.proteins}[task.name]
         # A trial is about few classes, since a few rows of all classes would teach nothing.
@@ -195,9 +204,9 @@ def _path(task: Task, options: Options) -> Path:
     if task.name not in options.paths:
         data = task.name.split("_")[0]
         raise hc.InvalidInputError(
-            f"`--path {task.name}=FOLDER` must name the images of {task.dataset}, which cannot be "
-            f"downloaded here; got none. `images.folders.download({data!r}, FOLDER)` fetches them or "
-            "says where they are to be had."
+            f"`--path {task.name}=FOLDER` must name the images of {task.dataset}; got none. "
+            f"`--download {data}` fetches them by torchvision (`pip install torchvision`), or says where "
+            "they are to be had."
         )
     return options.paths[task.name]
 

@@ -88,7 +88,7 @@ def train(
             for batch in order[: len(order) - len(order) % recipe.batch_size].split(
                 recipe.batch_size
             ):
-                rows = torch.from_numpy(data.train_inputs[batch.numpy()]).to(device)
+                rows = torch.from_numpy(np.asarray(data.train_inputs[batch.numpy()])).to(device)
                 loss = nn.functional.cross_entropy(network(rows), labels[batch].to(device))
                 optimiser.zero_grad()
                 loss.backward()
