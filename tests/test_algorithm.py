@@ -15,7 +15,7 @@ import pytest
 
 import hullcal as hc
 import oracles
-from hullcal.minimizers import Pairwise
+from hullcal.minimizers import Cobyla, Pairwise, Random
 
 MEASURES = hc.measures.available()
 NULLS = hc.nulls.available()
@@ -177,6 +177,15 @@ def test_progress_grows_to_the_total(null, n_jobs):
     assert {report[1] for report in seen} == {19}
     assert done[-1] == 19
     assert result == judge(*random_set(), null=null)
+
+
+@pytest.mark.parametrize("search", [Random, Cobyla])
+def test_a_search_that_asks_again_and_again_is_reported_as_one(search):
+    seen = []
+    options = {"null": "maximized", "minimizer": search(max_evaluations=20)}
+    judge(*random_set(), **options, progress=lambda done, total: seen.append(done))
+    assert len(seen) > 5
+    assert seen == sorted(set(seen))
 
 
 def test_long_work_is_reported_in_steps():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import hullcal as hc
+from hullcal._compiled import streams
 from hullcal.engines import entries as entries_of
 from hullcal.engines.local import packed_problem
 from hullcal.nulls import _passes
@@ -109,7 +110,7 @@ def test_a_test_is_the_same_with_entries_and_without(null, measure, n_members, m
     settings = {"measure": measure, "null": null, "n_resamples": 19, "alpha": 0.1, "rng": 3}
     found = hc.calibration_test(probs, labels, **settings)
     on_threads = hc.calibration_test(probs, labels, n_jobs=2, **settings)
-    monkeypatch.setattr(entries_of, "_MANY_CLASSES", 1_000)
+    monkeypatch.setattr(entries_of, "MANY_CLASSES", 1_000)
     whole = hc.calibration_test(probs, labels, **settings)
     np.testing.assert_array_equal(found.null_distribution, on_threads.null_distribution)
     np.testing.assert_allclose(found.null_distribution, whole.null_distribution, atol=1e-13)
@@ -138,6 +139,20 @@ def test_pairs_of_rows_are_never_taken_apart_by_passes(monkeypatch):
     objective = problem_of(hc.SKCE(estimator="ul"))
     assert _passes.work_of(objective) is None
     assert _passes.work_of(problem_of(hc.ClasswiseECE())) is not None
+
+
+def test_all_predictions_of_a_combination_are_mixed_only_where_rows_are_weighted():
+    """They are as large as a member; labels that are drawn anew need only their entries."""
+    objective = problem_of(hc.ClasswiseECE())
+    weights = np.array([0.1, 0.2, 0.3, 0.4])
+    key = streams.key_of(0)
+    labels = objective.drawing_labels(weights, key)(0, 5)
+    rows = objective.drawing_rows(key)(0, 5)
+    for replicates, mixed in ((labels, False), (rows, True)):
+        found = replicates.at(weights)
+        whole = replace(replicates, entries=None).at(weights)
+        np.testing.assert_allclose(found, whole, rtol=0, atol=1e-14)
+        assert bool(objective.entries._last) == mixed
 
 
 class AlwaysHalf(hc.ConfidenceECE):
@@ -174,7 +189,7 @@ def test_flat_predictions_need_no_entry_but_sums(null):
         found = hc.calibration_test(probs, labels, **options)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(entries_of, "_SOME_CLASSES", 10**9)
-            patch.setattr(entries_of, "_MANY_CLASSES", 10**9)
+            patch.setattr(entries_of, "MANY_CLASSES", 10**9)
             plain = hc.calibration_test(probs, labels, **options)
     np.testing.assert_allclose(found.statistic, plain.statistic, rtol=0, atol=1e-14)
     np.testing.assert_allclose(found.null_distribution, plain.null_distribution, rtol=0, atol=1e-14)

@@ -65,7 +65,9 @@ def test_the_numbers_are_found_again(name):
         differ = differing(expected, here, there)
         if differ and {"scipy", "nlopt"} & set(expected["rests_on"]) and name == "minimize":
             # One other last place, and such a search walks another path, to another point as good.
-            value, wanted = (float.fromhex(one["found"]["value"]) for one in (found[part], expected))
+            value, wanted = (
+                float.fromhex(one["found"]["value"]) for one in (found[part], expected)
+            )
             assert value == pytest.approx(wanted, rel=0.1), part
             continue
         assert_same(found[part], expected, differ, f"{name}, {part}")

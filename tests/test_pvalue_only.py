@@ -165,16 +165,26 @@ def test_a_search_that_cannot_end_early_gives_the_same_result(minimizer):
     settings = {"minimizer": minimizer, "n_resamples": 19, "rng": 4}
     whole = hc.calibration_test(members, labels, **settings)
     short = hc.calibration_test(members, labels, pvalue_only=True, **settings)
-    np.testing.assert_array_equal(short.null_distribution, whole.null_distribution)
+    # To the last setting and note: nothing is called a bound that is none.
+    assert short == whole
+    assert "at most" not in str(short)
+
+
+@pytest.mark.parametrize("flag", ["False", 1, None])
+def test_a_flag_is_true_or_false(flag):
+    with pytest.raises(hc.InvalidInputError, match="`pvalue_only` must be True or False"):
+        hc.calibration_test(*data(60, 3, 3), pvalue_only=flag)
 
 
 def test_a_subclass_of_the_search_is_left_as_it_is():
     class Mine(Pairwise):
         pass
 
-    mine = Mine(max_evaluations=10)
-    assert mine.until(0.5) is mine
-    assert Pairwise(max_evaluations=10).until(0.5) is not None
+    members, labels = data(60, 3, 3)
+    settings = {"minimizer": Mine(max_evaluations=10), "n_resamples": 19, "rng": 0}
+    short = hc.calibration_test(members, labels, pvalue_only=True, **settings)
+    assert short == hc.calibration_test(members, labels, **settings)
+    assert Pairwise().ends_early
 
 
 @pytest.mark.parametrize("budget", [1, 2, 3, 10, 200])

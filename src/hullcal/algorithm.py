@@ -16,6 +16,7 @@ from hullcal._compiled.streams import key_of
 from hullcal._validation import (
     HullcalWarning,
     InvalidInputError,
+    check_flag,
     check_fraction,
     check_integer,
     check_jobs,
@@ -88,9 +89,10 @@ def calibration_test(
         a clearly calibrated set is done after a few resamples, and the p-value is as valid as that
         of all of them. 10 is usual. For the nulls "paper", "recentered" and "refit".
     pvalue_only : bool
-        End the search of a replicate once one of its runs has ended below the statistic. The p-value is
-        the same, and a set that is clearly rejected takes a fraction of the time; null values below the
-        statistic are then bounds from above, and so is the critical value of a set that is rejected.
+        End the search of a replicate once a combination is below the statistic (minimizer "pairwise";
+        others go on). The p-value is the same, and a set that is clearly rejected takes a fraction of
+        the time; null values below the statistic are then bounds from above, and so is the critical
+        value of a set that is rejected.
     journal : path, optional
         A folder in which finished resamples are kept: the same call goes on where the last one was
         stopped, with the same result.
@@ -121,6 +123,7 @@ def calibration_test(
     stop_after = check_stop(stop_after, reference)
     check_keeping(journal, reference)
     n_jobs = check_jobs(n_jobs)
+    check_flag(pvalue_only, "pvalue_only")
     seed = check_seed(rng if rng is not None or journal is None else kept_seed(journal))
     options: dict[str, Any] = {"classes": classes, "from_logits": from_logits, "from_log": from_log}
     with engines.resolve(engine, probs).open(probs, labels, **options) as data:
@@ -130,9 +133,9 @@ def calibration_test(
         in_memory = reference.needs_predictions(g) or search.needs_predictions
         data.check(g, in_memory=in_memory, draws_rows=reference.draws_rows)
         problem = data.problem(g, in_memory=in_memory, n_jobs=n_jobs)
-        # Of one member nothing is searched, nor by the other nulls in a replicate.
-        pvalue_only = pvalue_only and reference.minimizes_replicates
-        pvalue_only = pvalue_only and problem.objective.n_members > 1
+        # Of one member nothing is searched, nor by other nulls in a replicate; other searches go on.
+        searched = reference.minimizes_replicates and problem.objective.n_members > 1
+        pvalue_only = pvalue_only and searched and search.ends_early
         settings = {
             "measure": problem.objective.measure.settings(),
             "minimizer": search.settings(),

@@ -17,6 +17,7 @@ from hullcal._validation.errors import (
     HullcalWarning,
     InvalidInputError,
 )
+from hullcal._validation.flags import check_flag
 from hullcal._validation.labels import check_classes, check_labels
 from hullcal._validation.members import check_members, check_points, check_selection
 from hullcal._validation.probabilities import Predictions, check_probs
@@ -28,6 +29,7 @@ __all__ = [
     "InvalidInputError",
     "Predictions",
     "check_classes",
+    "check_flag",
     "check_fraction",
     "check_integer",
     "check_jobs",

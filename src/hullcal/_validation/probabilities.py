@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hullcal._validation.diagnosis import diagnosis, not_finite
 from hullcal._validation.errors import refusal
+from hullcal._validation.flags import check_flag
 from hullcal._validation.foreign import Converted, Precision, as_array
 from hullcal._validation.rows import (
     SLACK,
@@ -98,8 +99,7 @@ def check_converted(
     Predictions
     """
     for name, flag in {"from_logits": from_logits, "from_log": from_log}.items():
-        if not isinstance(flag, bool | np.bool_):
-            raise refusal(name, "must be True or False", repr(flag), f"Pass `{name}=True`.")
+        check_flag(flag, name)
     if from_logits and from_log:
         rule = "and `from_log` exclude each other"
         raise refusal("from_logits", rule, "True for both", "Pass only the one that applies.")

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hullcal._validation import HullcalWarning, InvalidInputError
+from hullcal._validation import HullcalWarning, InvalidInputError, check_flag
 from hullcal.classical._input import one_classifier
 from hullcal.classical.result import ClassicalTestResult
 from hullcal.measures.hl_cwise import HosmerLemeshow
@@ -65,8 +65,7 @@ def hosmer_lemeshow(
     classifiers, truth = one_classifier(
         probs, labels, classes=classes, from_logits=from_logits, from_log=from_log
     )
-    if not isinstance(fitted, bool | np.bool_):
-        raise InvalidInputError(f"`fitted` must be True or False; got {fitted!r}.")
+    check_flag(fitted, "fitted")
     predictions = classifiers.probs[:, 0, :]
     n_samples, n_classes = predictions.shape
     freedom = (n_classes - 1) * (measure.n_bins - 2 if fitted else measure.n_bins)

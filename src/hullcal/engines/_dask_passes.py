@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from asyncio import run_coroutine_threadsafe
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future as Waiting
 from concurrent.futures import wait
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
@@ -121,12 +122,19 @@ class Chunks:
 
     def _error(self, future: Any) -> BaseException | None:
         """What became of a task, once it has ended."""
-        return self._patiently(lambda: future.exception(timeout=_LOOK))
+
+        def error() -> BaseException | None:
+            found: BaseException | None = future.exception(timeout=_LOOK)
+            return found
+
+        return self._patiently(error)
 
     def _gathered(self, futures: list[Any]) -> list[Any]:
         """Answers that are there; those whose worker has died since are waited for once more."""
         coming = self._client.gather(futures, asynchronous=True)
-        waiting = run_coroutine_threadsafe(coming, self._client.loop.asyncio_loop)
+        waiting: Waiting[list[Any]] = run_coroutine_threadsafe(
+            coming, self._client.loop.asyncio_loop
+        )
 
         def answers() -> list[Any]:
             if not wait([waiting], timeout=_LOOK).done:

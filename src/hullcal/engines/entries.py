@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +16,13 @@ from hullcal.measures import Measure
 Floats = NDArray[np.float64]
 
 #: With fewer classes than this there is nothing to gain, and with fewer than many only in large data.
-_SOME_CLASSES, _MANY_CLASSES, _LARGE = 10, 50, 20_000
+_SOME_CLASSES, MANY_CLASSES, _LARGE = 10, 50, 20_000
 #: Nor where more than this share of the probabilities has to be looked at.
 _WORTH_IT = 0.4
 #: Probabilities examined at a time.
 _EXAMINED = 4_000_000
+#: One thread mixes all predictions of a combination, and the others wait for it.
+_MIXING = Lock()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +39,7 @@ class Entries:
     rows: NDArray[np.int32]
     classes: NDArray[np.int32]
     n_classes: int
-    #: The combination last asked for, and its weights.
+    #: The weights last asked for, and their combination.
     _last: list[tuple[Floats, Floats]] = field(default_factory=list)
 
     @classmethod
@@ -44,7 +47,7 @@ class Entries:
         """The entries of packed members, or None where they would not spare much."""
         n_members, n_classes, n_samples = members.shape
         over = measure.over_entries(n_classes, n_samples)
-        few = n_classes < (_SOME_CLASSES if n_classes * n_samples >= _LARGE else _MANY_CLASSES)
+        few = n_classes < (_SOME_CLASSES if n_classes * n_samples >= _LARGE else MANY_CLASSES)
         if over is None or few:
             return None
         size = max(1, _EXAMINED // (n_members * n_classes))
@@ -96,12 +99,13 @@ class Entries:
 
         Replicate after replicate is evaluated at the same weights, so the last combination is kept.
         """
-        last = self._last[0] if self._last else None
-        if last is None or not np.array_equal(last[0], weights):
-            mixed = np.empty((1, *members.shape[1:]))
-            mix(members, weights, mixed[0])
-            last = weights.copy(), mixed
-            self._last[:] = [last]
+        with _MIXING:
+            last = self._last[0] if self._last else None
+            if last is None or not np.array_equal(last[0], weights):
+                mixed = np.empty((1, *members.shape[1:]))
+                mix(members, weights, mixed[0])
+                last = weights.copy(), mixed
+                self._last[:] = [last]
         own = np.empty((1, *self.members.shape[1:]))
         mix(self.members, weights, own[0])
         return replace(self, members=own, _last=[]), last[1]

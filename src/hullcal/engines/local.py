@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hullcal._compiled.mixing import mix
 from hullcal.engines.engine import Data, Engine, Problem
-from hullcal.engines.entries import Entries
+from hullcal.engines.entries import MANY_CLASSES, Entries
 from hullcal.engines.jobs import Job, Rows, range_size
 from hullcal.engines.packed import Packed
 from hullcal.engines.streamed import Passes, Streamed
@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 #: From so many rows and probabilities on data are not packed, but read where they are. With many
 #: classes they are packed for as long as they take no more than this share of the memory that is left:
 #: a search then looks at a few entries of them.
-_MANY_ROWS, _LARGE, _MANY_CLASSES, _SHARE = 100_000, 2**22, 50, 0.5
+_MANY_ROWS, _LARGE, _SHARE = 100_000, 2**22, 0.5
 
 #: Probabilities packed at a time.
 _PACKED = 2_000_000
@@ -92,7 +92,7 @@ def _stays_in_place(classifiers: ClassifierSet) -> bool:
     size = classifiers.probs.size
     if classifiers.n_samples < _MANY_ROWS or size < _LARGE:
         return False
-    if classifiers.n_classes < _MANY_CLASSES:
+    if classifiers.n_classes < MANY_CLASSES:
         return True
     left = available()
     return left is not None and 8 * size > _SHARE * left

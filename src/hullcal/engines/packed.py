@@ -100,7 +100,7 @@ class Packed(Objective):
             entries=None,
             settled_starts=self.starts() if starts else None,
         )
-        if (self.row_weights == 1.0).all():
+        if self._rows_count_once:
             yield condensed
             return
         for case, members in enumerate(entries.weighted(self.members, self.row_weights)):
@@ -144,21 +144,21 @@ class Packed(Objective):
 
     def at(self, weights: Floats) -> Floats:
         """g at the same weights for all cases."""
-        objective = self
-        if self.entries is not None and self.entries.has_rests:
-            # Rows may have to be weighted and added up: of one combination, not of all members.
-            objective, weights = self._alone(weights), np.ones(1)
-        found = [
-            part.values(np.tile(weights, (part.n_cases, 1)), np.arange(part.n_cases))
-            for part in objective.parts(starts=False)
-        ]
+        objective, entries = self, self.entries
+        if entries is not None and entries.has_rests and not self._rows_count_once:
+            # Rows have to be weighted and added up: of one combination, not of all members.
+            entries, mixed = entries.combined(self.members, weights)
+            objective, weights = replace(self, members=mixed, entries=entries), np.ones(1)
+        found = []
+        for part in objective.parts(starts=False):
+            # Mixed once for all cases.
+            alone = replace(part, members=part.mixed(weights)[np.newaxis])
+            found.append(alone.values(np.ones((part.n_cases, 1)), np.arange(part.n_cases)))
         return np.concatenate(found)
 
-    def _alone(self, weights: Floats) -> Packed:
-        """The combination as the only member."""
-        assert self.entries is not None
-        entries, mixed = self.entries.combined(self.members, weights)
-        return replace(self, members=mixed, entries=entries)
+    @property
+    def _rows_count_once(self) -> bool:
+        return bool((self.row_weights == 1.0).all())
 
     def only(self, cases: NDArray[np.int64]) -> Packed:
         starts = self.settled_starts

@@ -103,9 +103,14 @@ class Minimizer:
             return search(objective, key)
         return Minima.joined([search(part, key) for part in objective.parts()])
 
-    def until(self, enough: float) -> Minimizer:
-        """A search that may end at a value below `enough`, if it would find no larger one later."""
-        return self
+    @property
+    def ends_early(self) -> bool:
+        """Whether this search has an `until`."""
+        return False
+
+    def until(self, below: float) -> Minimizer:
+        """This search, ended by a value under `below`, if it would find no larger one later."""
+        raise NotImplementedError
 
     def search(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
         """Search the simplex for every case."""

@@ -19,10 +19,11 @@ _PERTURBATIONS = np.array([0.03, 0.1, 0.3, 1.0])
 #: An improvement must exceed the rounding of a sum.
 _GAIN = 1e-12
 
-# What is known of a search between two questions: integers, and floats.
+# What is known of a search between two questions: integers, and floats; and how many they are.
 ACTION, GAINING, LOSING, _PAIR, _FAILURES, _RUN, EVALUATIONS, CONVERGED, _STRIDE = range(9)
-_COMPARE, _BEGIN, MOVE, _END, DONE = range(5)
 _VALUE, _STEP, AMOUNT, BEST, _OTHER = range(5)
+WALK, PLACE = 9, 5
+_COMPARE, _BEGIN, MOVE, _END, DONE = range(5)
 
 
 @compiled_part
@@ -87,10 +88,10 @@ def start(walk, place, weights, best, starts):  # type: ignore[no-untyped-def]
 
 
 @compiled_part
-def tell(value, walk, place, weights, best, starts, key, max_evaluations, enough):  # type: ignore[no-untyped-def]
+def tell(value, walk, place, weights, best, starts, key, max_evaluations, below):  # type: ignore[no-untyped-def]
     """Take the value of the point asked for, and settle what comes next; True if a move was taken.
 
-    A result below `enough` ends the search. The value of a move does not: it is that of shifted
+    A result under `below` ends the search. The value of a move does not: it is that of shifted
     predictions, of which some may be on the other side of a bin's edge when they are mixed afresh.
     """
     walk[EVALUATIONS] += 1
@@ -111,7 +112,7 @@ def tell(value, walk, place, weights, best, starts, key, max_evaluations, enough
             copy(weights, best)
             walk[CONVERGED] = int(ended)
     left = max_evaluations - walk[EVALUATIONS]
-    if left <= 0 or place[BEST] < enough:
+    if left <= 0 or place[BEST] < below:
         walk[ACTION] = DONE
     elif action == _COMPARE and walk[EVALUATIONS] == 1:
         place[_VALUE] = value

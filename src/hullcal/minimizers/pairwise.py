@@ -23,6 +23,8 @@ from hullcal.minimizers._transfers import (
     GAINING,
     LOSING,
     MOVE,
+    PLACE,
+    WALK,
     start,
     tell,
 )
@@ -49,19 +51,21 @@ class Pairwise(Minimizer):
     # Tests by SKCE and by Hosmer-Lemeshow have the same power at 40 or 60 to 200 evaluations.
     easy_test_budget: ClassVar[int | None] = 50
 
-    def until(self, enough: float) -> Minimizer:
-        if type(self) is not Pairwise:
-            return self  # a subclass may search in another way
-        return _Until(max_evaluations=self.max_evaluations, enough=enough)
+    @property
+    def ends_early(self) -> bool:
+        return type(self) is Pairwise  # a subclass may search in another way
+
+    def until(self, below: float) -> Minimizer:
+        return _Until(max_evaluations=self.max_evaluations, below=below)
 
     def search(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
         return self._descended(objective, key, -np.inf)
 
-    def _descended(self, objective: Objective, key: NDArray[np.uint64], enough: float) -> Minima:
+    def _descended(self, objective: Objective, key: NDArray[np.uint64], below: float) -> Minima:
         assert self.max_evaluations is not None
         minima = Minima.empty(objective.n_cases, objective.n_members)
         if isinstance(objective, StepwiseObjective):
-            _in_step(objective, key, self.max_evaluations, enough, minima)
+            _in_step(objective, key, self.max_evaluations, below, minima)
             return minima
         assert isinstance(objective, Packed)
         _search(
@@ -75,7 +79,7 @@ class Pairwise(Minimizer):
             objective.starts(),
             key,
             self.max_evaluations,
-            enough,
+            below,
             minima.weights,
             minima.values,
             minima.n_evaluations,
@@ -92,7 +96,7 @@ class _Until(Pairwise):
     of a set that is clearly rejected cost one evaluation.
     """
 
-    enough: float
+    below: float
 
     def minimize(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
         if objective.n_members == 1:
@@ -102,7 +106,7 @@ class _Until(Pairwise):
         minima.weights[:] = mean
         minima.values[:] = objective.at(mean)
         minima.n_evaluations[:] = 1
-        left = np.flatnonzero(~(minima.values < self.enough))
+        left = np.flatnonzero(~(minima.values < self.below))
         if len(left) > 0:
             found = super().minimize(objective.only(left), key)
             minima.weights[left], minima.values[left] = found.weights, found.values
@@ -111,7 +115,7 @@ class _Until(Pairwise):
         return minima
 
     def search(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
-        return self._descended(objective, key, self.enough)
+        return self._descended(objective, key, self.below)
 
 
 @compiled
@@ -122,7 +126,7 @@ def _first(walks, places, weights, best, starts):  # type: ignore[no-untyped-def
 
 @compiled
 def _look_ahead(  # type: ignore[no-untyped-def]
-    pairs, amounts, walk, place, weights, best, starts, key, max_evaluations, enough
+    pairs, amounts, walk, place, weights, best, starts, key, max_evaluations, below
 ):
     """The moves to come if none of them is taken, as many as there is room for; how many they are."""
     walk, place, weights, best = walk.copy(), place.copy(), weights.copy(), best.copy()
@@ -131,17 +135,17 @@ def _look_ahead(  # type: ignore[no-untyped-def]
         pairs[n, 0], pairs[n, 1] = walk[GAINING], walk[LOSING]
         amounts[n] = place[AMOUNT]
         n += 1
-        tell(np.inf, walk, place, weights, best, starts, key, max_evaluations, enough)
+        tell(np.inf, walk, place, weights, best, starts, key, max_evaluations, below)
     return n
 
 
 @compiled
-def _told(values, walk, place, weights, best, starts, key, max_evaluations, enough):  # type: ignore[no-untyped-def]
+def _told(values, walk, place, weights, best, starts, key, max_evaluations, below):  # type: ignore[no-untyped-def]
     """Take values in turn until a move is taken, which makes the others idle; True if one was."""
     taken = False
     for value in values:
         if not taken:
-            taken = tell(value, walk, place, weights, best, starts, key, max_evaluations, enough)
+            taken = tell(value, walk, place, weights, best, starts, key, max_evaluations, below)
     return taken
 
 
@@ -149,7 +153,7 @@ def _in_step(
     objective: StepwiseObjective,
     key: NDArray[np.uint64],
     max_evaluations: int,
-    enough: float,
+    below: float,
     minima: Minima,
 ) -> None:
     """The searches of all cases at once, the same steps as below: every question goes to all rows.
@@ -157,7 +161,7 @@ def _in_step(
     Moves that will be tried if those before them fail are asked for along with them.
     """
     n_cases, n_members = minima.weights.shape
-    walks, places = np.zeros((n_cases, 9), dtype=np.int64), np.zeros((n_cases, 5))
+    walks, places = np.zeros((n_cases, WALK), dtype=np.int64), np.zeros((n_cases, PLACE))
     weights, starts = np.empty((n_cases, n_members)), objective.starts()
     _first(walks, places, weights, minima.weights, starts)
     near, far = objective.ahead
@@ -165,7 +169,7 @@ def _in_step(
 
     def machine(case: int) -> tuple[Any, ...]:
         own = walks[case], places[case], weights[case], minima.weights[case], starts[case]
-        return *own, key, max_evaluations, enough
+        return *own, key, max_evaluations, below
 
     while True:
         moves = []
@@ -191,7 +195,7 @@ def _in_step(
 @driver(F3, I2, F2, F1, F1, INT, INT, F3, U1, INT, FLOAT, F2, F1, L1, B1)
 def _search(  # type: ignore[no-untyped-def]
     value, members, labels, row_weights, parameters, offset, state_size, scratch_size,
-    starts, key, max_evaluations, enough, best_weights, best_values, evaluations, converged,
+    starts, key, max_evaluations, below, best_weights, best_values, evaluations, converged,
 ):  # fmt: skip
     n_members, n_classes, n_samples = members.shape
     flat_members = members.reshape(n_members, n_classes * n_samples)
@@ -199,8 +203,8 @@ def _search(  # type: ignore[no-untyped-def]
     trial = flat_trial.reshape(n_classes, n_samples)
     state = np.zeros(state_size)
     scratch = np.zeros(scratch_size)
-    walk = np.zeros(9, dtype=np.int64)
-    place = np.zeros(5)
+    walk = np.zeros(WALK, dtype=np.int64)
+    place = np.zeros(PLACE)
     weights = np.empty(n_members)
     for case in range(labels.shape[0]):
         y, w, begin, best = labels[case], row_weights[case], starts[case], best_weights[case]
@@ -213,7 +217,7 @@ def _search(  # type: ignore[no-untyped-def]
                 gaining, losing = np.uint64(walk[GAINING]), np.uint64(walk[LOSING])
                 shift(current, flat_members, gaining, losing, place[AMOUNT], flat_trial)
             g = value(trial, y, w, parameters, offset, state, scratch)
-            taken = tell(g, walk, place, weights, best, begin, key, max_evaluations, enough)
+            taken = tell(g, walk, place, weights, best, begin, key, max_evaluations, below)
             if fresh:
                 copy(flat_trial, current)
             elif taken:

@@ -135,6 +135,8 @@ class Replicates:
 
     def __init__(self, minimizer: Minimizer, resampling: Resampling) -> None:
         self._minimizer = minimizer
+        #: The search of replicates, which may end below the statistic once that is known.
+        self._again = minimizer
         self._resampling = resampling
         self.n_evaluations = 0
 
@@ -146,12 +148,12 @@ class Replicates:
             statistic = float(minima.values[0])
             self._resampling.journal.check_data(statistic, objective.fingerprint())
         if self._resampling.pvalue_only:
-            self._minimizer = self._minimizer.until(clearly_below(float(minima.values[0])))
+            self._again = self._minimizer.until(clearly_below(float(minima.values[0])))
         return minima
 
     def minimize(self, objective: Objective) -> Found:
         """Line 7 for replicates."""
-        minima = self._minimizer.minimize(objective, self._resampling.key)
+        minima = self._again.minimize(objective, self._resampling.key)
         return found(minima.values, minima.n_evaluations)
 
     def of_labels(

@@ -94,15 +94,15 @@ class _Rank(Measure):
     objective: Packed
     resampling: Resampling
     budget: int
+    calls: count[int] = field(default_factory=lambda: count(1))
 
     @property
     def value(self) -> Callable[..., float]:  # type: ignore[override]
         """The score of mixed predictions; it ranks by exceedances, then by g."""
-        calls = count(1)
 
         def score(mixed: Floats, *_: NDArray[np.generic]) -> float:
             found = _score(*self.at(mixed))
-            _report(self.resampling, next(calls), self.budget)
+            _report(self.resampling, next(self.calls), self.budget)
             return found
 
         return score
