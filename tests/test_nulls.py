@@ -494,8 +494,8 @@ def test_no_combination_has_a_clearly_larger_p_value_when_converged(measure, see
     probs, labels = set_without_a_good_combination(seed)
     options = {"measure": MEASURES[measure], "n_resamples": 39, "rng": SEED}
     result = hc.calibration_test(probs, labels, null="maximized", **options)
-    if result.converged:
-        assert largest_on_a_grid(probs, labels, **options) <= result.pvalue + 1 / 40 + 1e-12
+    assert result.converged
+    assert largest_on_a_grid(probs, labels, **options) <= result.pvalue + 1 / 40 + 1e-12
 
 
 @pytest.mark.xfail(

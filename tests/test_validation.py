@@ -1017,7 +1017,9 @@ def test_the_wrong_axis_is_found_without_labels_too() -> None:
 
 def test_a_fitting_array_is_never_suspected_of_a_wrong_order() -> None:
     uniform = np.full((4, 4, 4), 0.25)  # every axis sums to one, every axis fits the labels
-    check_set_and_labels(uniform, [0, 1, 2, 3])
+    predictions, truth = check_set_and_labels(uniform, [0, 1, 2, 3])
+    np.testing.assert_array_equal(predictions.probs, uniform)
+    assert truth.tolist() == [0, 1, 2, 3]
 
 
 def test_a_list_of_samples_is_reported_with_the_way_to_stack_it() -> None:

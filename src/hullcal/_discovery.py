@@ -34,3 +34,16 @@ def named(name: object, registry: Mapping[str, Value], parameter: str, alternati
     raise InvalidInputError(
         f"`{parameter}` must be one of {', '.join(sorted(registry))}, or {alternative}; got {name!r}."
     )
+
+
+def class_names(registry: Mapping[str, object]) -> list[str]:
+    """The classes of these values, by name."""
+    return sorted({type(value).__name__ for value in registry.values()})
+
+
+def class_named(name: str, registry: Mapping[str, object], module: str) -> type:
+    """One of these classes, or the error of an attribute that a module does not have."""
+    for value in registry.values():
+        if type(value).__name__ == name:
+            return type(value)
+    raise AttributeError(f"module {module!r} has no attribute {name!r}")

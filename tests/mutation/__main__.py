@@ -15,6 +15,8 @@ ROOT = HERE.parents[1]
 COPIED = ["src", "tests", "benchmarks", "experiments", "docs", "pyproject.toml", "README.md"]
 #: Reasons to live.
 HARMLESS = ("equivalent", "speed")
+#: The share that tests have to kill, harmless ones counted as survivors.
+_KILLED = 0.9
 #: Changes of arithmetic into operations on bits, most of which floats refuse.
 BITWISE = ("Shift", "BitOr", "BitAnd", "BitXor")
 
@@ -82,7 +84,9 @@ def _run(root, asked):
             trials.append((mutant, outcome, _reason(mutant, root, reasons) if lived else None))
     _print(trials, population)
     unexplained = [m for m, outcome, reason in trials if outcome == "survived" and reason is None]
-    return 1 if unexplained or len(trials) < len(chosen) else 0
+    killed = sum(outcome == "killed" for _, outcome, _ in trials)
+    too_few = killed < _KILLED * len(trials)
+    return 1 if unexplained or too_few or len(trials) < len(chosen) else 0
 
 
 def _try(root, mutants, report):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from hullcal._discovery import discover, named
+from hullcal._discovery import class_named, class_names, discover, named
 from hullcal.measures._base import Measure
 from hullcal.measures._custom import CustomMeasure
 
@@ -46,11 +46,8 @@ def resolve(measure: str | Measure | Callable[..., Any]) -> Measure:
 
 def __getattr__(name: str) -> Any:
     """The classes themselves: `measures.SKCE` and so on."""
-    classes = {type(value).__name__: type(value) for value in _registry().values()}
-    if name in classes:
-        return classes[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return class_named(name, _registry(), __name__)
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *sorted({type(value).__name__ for value in _registry().values()})]
+    return [*__all__, *class_names(_registry())]

@@ -6,7 +6,7 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from hullcal._discovery import discover, named
+from hullcal._discovery import class_named, class_names, discover, named
 from hullcal.minimizers._base import Minima, Minimizer
 
 if TYPE_CHECKING:
@@ -43,12 +43,8 @@ def resolve(minimizer: str | Minimizer) -> Minimizer:
 
 def __getattr__(name: str) -> Any:
     """The classes themselves: `minimizers.Pairwise` and so on."""
-    classes = {type(value).__name__: type(value) for value in _registry().values()}
-    if name in classes:
-        return classes[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return class_named(name, _registry(), __name__)
 
 
 def __dir__() -> list[str]:
-    classes = sorted(type(value).__name__ for value in _registry().values())
-    return [*__all__, *classes]
+    return [*__all__, *class_names(_registry())]
