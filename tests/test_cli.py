@@ -115,6 +115,16 @@ def test_several_measures_are_adjusted(folder):
     assert "No: the data speak against" in done.stdout
 
 
+def test_a_critical_value_that_is_a_bound_is_printed_as_one(folder):
+    short = ("--pvalue-only", "--null", "refit")
+    bad = run("test", folder / "bad.npz", *FAST, *short).stdout
+    assert re.search(r"\nece_conf +refit +[\d.]+ +<= [\d.]+ +0\.01 ", bad)
+    assert "<=" not in run("test", folder / "bad.npz", *FAST, "--null", "refit").stdout
+    assert "<=" not in run("test", folder / "good.npz", *FAST, *short).stdout
+    text = run("test", folder / "bad.npz", *FAST, *short, "--format", "csv").stdout
+    assert [row["critical_value_is_bound"] for row in csv.DictReader(io.StringIO(text))] == ["True"]
+
+
 def test_json_is_strict_and_csv_is_a_table(folder):
     text = run("test", folder / "good.npz", *FAST, "--format", "json").stdout
     json.loads(text, parse_constant=lambda name: pytest.fail(name))

@@ -12,7 +12,16 @@ import numpy as np
 import pytest
 
 import hullcal as hc
-from fuzzing import command_line, control, mutations, readers, specimens, structures
+from fuzzing import (
+    command_line,
+    control,
+    mutations,
+    parquet,
+    readers,
+    specimens,
+    structures,
+    toml_text,
+)
 from fuzzing.confined import GOOD, run
 from hullcal.files.journal import Journal, configuration_of
 
@@ -43,6 +52,8 @@ def test_damage_is_done_and_is_the_same_again():
         mutations.damaged: archive,
         structures.zip_altered: archive,
         structures.json_altered: text,
+        parquet.parquet_altered: specimens.predictions()["wide.parquet"],
+        toml_text.toml_altered: specimens.grids()["grid.toml"],
     }.items():
         first = [change(whole, np.random.default_rng(i)) for i in range(20)]
         assert sum(one == whole for one in first) < 4

@@ -2,7 +2,6 @@
 
 import ast
 import builtins
-import contextlib
 import csv
 import dataclasses
 import errno
@@ -555,10 +554,25 @@ def test_available_memory_is_a_number_of_bytes_or_unknown(monkeypatch):
     def missing(*arguments, **options):
         raise OSError
 
-    monkeypatch.setattr(builtins, "open", missing)
+    monkeypatch.setattr(Path, "read_text", missing)
     assert memory.available() > 10**6
     monkeypatch.setattr(os, "sysconf", missing)
     assert memory.available() is None
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_container_may_take_less_than_the_machine_has(version, tmp_path, monkeypatch):
+    _, limit, used, cached = memory._CONTAINERS[version]
+    monkeypatch.setattr(memory, "_CONTAINERS", [(str(tmp_path), limit, used, cached)])
+    unbounded = memory.available()
+    (tmp_path / used).write_text("700000\n")
+    (tmp_path / "memory.stat").write_text(f"other 5\n{cached} 200000\n")
+    (tmp_path / limit).write_text("max\n")
+    assert memory.available() == pytest.approx(unbounded, rel=0.5)
+    (tmp_path / limit).write_text("1000000\n")
+    assert memory.available() == 500_000
+    (tmp_path / used).write_text("3000000\n")
+    assert memory.available() == 0
 
 
 # --- damaged files ------------------------------------------------------------------------------
@@ -874,10 +888,14 @@ def test_a_field_of_the_wrong_type_is_refused(name):
 
 def test_damaged_json_is_refused_or_read_and_nothing_else(tmp_path):
     path, content = tmp_path / "a.json", io.to_json(RESULTS).encode()
+    refused = 0
     for changed in damages(content, np.random.default_rng(0), 400):
         path.write_bytes(changed)
-        with contextlib.suppress(InvalidInputError):
+        try:
             io.read_json(path)
+        except InvalidInputError as error:
+            refused += "a.json" in str(error)
+    assert 200 < refused < 400
 
 
 def test_tests_of_one_null_are_adjusted_together():
@@ -908,6 +926,17 @@ def test_csv_has_a_line_per_result_and_no_formula(tmp_path):
     assert (row["statistic"], row["pvalue"], row["n_members"]) == ("0.25", "", "1")
     io.write_csv(RESULTS, tmp_path / "a.csv")
     assert (tmp_path / "a.csv").read_bytes().startswith(b"kind,measure,")
+
+
+def test_csv_says_which_critical_values_are_bounds():
+    exact = replace(TEST, statistic=9.0, null_distribution=np.arange(19) / 10)
+    bound = replace(exact, settings={"pvalue_only": True})
+    stands = replace(bound, statistic=0.0)
+    rows = csv.DictReader(stdio.StringIO(io.to_csv([exact, bound, stands, CLASSICAL, SEARCH])))
+    said = [(row["critical_value"], row["critical_value_is_bound"]) for row in rows]
+    assert said == [("1.8", "False"), ("1.8", "True"), ("1.8", "False"), ("", ""), ("", "")]
+    # At the end, so that columns found by their place are where they were.
+    assert io.to_csv([]).rstrip("\n").endswith(",weights,members,critical_value_is_bound")
 
 
 def test_a_single_test_has_no_adjusted_pvalue():
@@ -945,3 +974,8 @@ def test_the_room_neither_unpickles_nor_evaluates():
         tree = ast.parse(path.read_text(encoding="utf-8"))
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         assert names.isdisjoint({"pickle", "eval", "exec", "marshal", "shelve"}), path.name
+
+
+def test_the_home_of_a_user_whom_nobody_knows():
+    with pytest.raises(InvalidInputError, match="must be the path of a file"):
+        io.read("~no-such-user/probs.npy")

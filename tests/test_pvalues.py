@@ -105,6 +105,19 @@ def test_the_smallest_number_of_resamples_that_can_reject(alpha):
         assert pvalues.rejections_allowed(expected, level) >= 1
 
 
+@pytest.mark.parametrize("alpha", [5e-324, 1e-310, 3e-300, 1e-17])
+def test_a_level_that_no_test_reaches_still_has_its_number_of_resamples(alpha):
+    smallest = pvalues.smallest_n_resamples(alpha)
+    assert 1 / (smallest + 1) <= alpha < 1 / smallest
+
+
+@pytest.mark.parametrize("n_resamples", [2**53, 10**18, 10**30, 10**400])
+def test_more_resamples_than_doubles_can_count_have_their_number_of_ranks(n_resamples):
+    for alpha in (0.2, 0.13, 1e-300):
+        k = pvalues.rejections_allowed(n_resamples, alpha)
+        assert k / (n_resamples + 1) <= alpha < (k + 1) / (n_resamples + 1)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_the_smallest_number_of_resamples_at_random_levels(seed):
     for alpha in np.random.default_rng(seed).uniform(0.001, 1.0, size=40):

@@ -1,5 +1,6 @@
 """The report: what it says, that nothing in it can run or reach out, and how it looks in a browser."""
 
+import dataclasses
 import re
 import shutil
 import subprocess
@@ -11,13 +12,14 @@ import numpy as np
 import pytest
 
 import hullcal as hc
+from hullcal.assessment import Assessment
 from hullcal.plots._curves import reliability_diagram
 from hullcal.plots._text import clipped
-from hullcal.pvalues import critical_value
+from hullcal.pvalues import DOUBT, critical_value
 from hullcal.report import of_sets, of_tests
 from hullcal.report.classes import class_gaps
 from hullcal.report.svg import Panel, ticks
-from hullcal.results import CalibrationTestResult
+from hullcal.results import CalibrationTestResult, printable
 
 NASTY = (
     "<script>document.title='owned'</script>",
@@ -45,6 +47,36 @@ def assessment():
 @pytest.fixture(scope="module")
 def page(assessment):
     return hc.report.render(assessment, title=NASTY[0], command=f"hullcal test {NASTY[1]}")
+
+
+@pytest.fixture(scope="module")
+def many_kinds(assessment):
+    """Tests by hand of all kinds: in doubt or not, shortened or not, p-values from .01 to .31."""
+    doubt = {"notes": (f"{DOUBT}: and so on",)}
+    results = [
+        dataclasses.replace(
+            assessment.results[0],
+            **{"null": null, "measure": measure, "notes": (), "settings": run} | changes,
+            statistic=98.5 - count,
+            null_distribution=np.arange(99.0),
+        )
+        for run in [{"minimizer": {}}]
+        for null, measure, count, changes in [
+            ("recentered", "cells", 0, doubt),
+            ("recentered", "bins\a", 7, {"settings": run | {"pvalue_only": True}}),
+            ("recentered", NASTY[0], 1, doubt),
+            ("refit", "bins", 30, {"settings": run | {"pvalue_only": True, "stop_after": 9}}),
+            ("stacked", "bins", 4, {}),
+            ("stacked", "cells", 4, {"settings": run | {"stop_after": 9}}),
+        ]
+    ]
+    return Assessment(assessment.data, tuple(results))
+
+
+def at_level(assessment, alpha):
+    """What a run of another level would have found."""
+    results = [dataclasses.replace(result, alpha=alpha) for result in assessment.results]
+    return Assessment(assessment.data, tuple(results))
 
 
 @pytest.fixture(scope="module")
@@ -98,10 +130,10 @@ class Opened:
 @pytest.fixture
 def opened(browser, page, tmp_path):
     path = tmp_path / "report.html"
-    path.write_text(page, encoding="utf-8")
     pages = []
 
-    def open_page(**context):
+    def open_page(text=page, **context):
+        path.write_text(text, encoding="utf-8")
         pages.append(Opened(browser, path, **context))
         return pages[-1]
 
@@ -120,6 +152,25 @@ def test_the_verdict_and_every_figure_of_the_tests_are_there(page, assessment):
         assert f'<td class="critical">{result.critical_value:.4g}</td>' in page
         assert str(result.seed) in page
     assert page.count('class="answer') == 2
+
+
+def test_bounds_are_never_shown_as_values(page, many_kinds):
+    rejecting = hc.report.render(at_level(many_kinds, 0.1))
+    cells = re.findall(r'<td class="critical">(.*?)</td>', rejecting)
+    assert cells == ["89", "≤ 89", "89", "89", "89", "89"]
+    explained = "≤: an upper bound, since searches ended below the statistic."
+    assert explained in rejecting
+    assert explained not in page
+    assert "≤" not in page.partition("<script")[0]
+    for text, of_page in ((rejecting, at_level(many_kinds, 0.1)), (page, None)):
+        figures = [each for each in drawn(text) if ": the statistic among its values" in each[0]]
+        results = of_page.results if of_page else [None] * len(figures)
+        for (label, texts, _), result in zip(figures, results, strict=True):
+            bounds = result is not None and result.null_values_are_bounds
+            assert ("Values below the statistic are upper bounds" in label) == bounds
+            assert ("below the statistic: upper bounds of null values" in texts) == bounds
+            at_most = any(words.startswith("critical value at most ") for words in texts)
+            assert at_most == (result is not None and result.critical_value_is_bound)
 
 
 def test_names_are_text_and_never_markup(page):
@@ -504,9 +555,9 @@ def test_words_in_figures_and_tips_stand_out(opened, scheme):
         assert contrast(colour(selector, name), paper) >= 2
 
 
-def test_no_words_leave_their_figure(opened):
-    view = opened(viewport={"width": 1400, "height": 900})
-    outside = view.page.evaluate(
+def outside(view):
+    """Texts that reach over the edge of their figure."""
+    return view.page.evaluate(
         """() => [...document.querySelectorAll("svg text")].filter((text) => {
           const own = text.getBoundingClientRect();
           const all = text.ownerSVGElement.getBoundingClientRect();
@@ -514,7 +565,10 @@ def test_no_words_leave_their_figure(opened):
             || own.top < all.top - 1 || own.bottom > all.bottom + 1;
         }).map((text) => text.textContent)"""
     )
-    assert outside == []
+
+
+def test_no_words_leave_their_figure(opened):
+    assert outside(opened(viewport={"width": 1400, "height": 900})) == []
 
 
 @pytest.mark.parametrize("width", [400, 1400])
@@ -566,6 +620,48 @@ def test_the_slider_decides_again(opened, assessment):
                 if result.null == null
             )
             assert sentence.startswith("No:" if smallest <= alpha else "Perhaps:")
+
+
+def test_the_slider_says_what_a_run_of_that_level_would_have_said(opened, many_kinds):
+    view = opened(hc.report.render(many_kinds))
+    begun = set()
+    for alpha in (0.05, 0.001, 0.02, 0.03, 0.04, 0.08, 0.1, 0.3, 0.31, 0.4, 0.5, 0.05):
+        view.page.locator("#alpha").fill(str(alpha))
+        expected = at_level(many_kinds, alpha)
+        said = view.page.locator(".verdict p").all_text_contents()
+        assert said == [printable(sentence) for sentence in expected.sentences()]
+        begun |= {sentence.partition(":")[0] for sentence in said}
+        begun |= {sentence.partition("It is ")[2] for sentence in said}
+        looks = [p.get_attribute("class").split() for p in view.page.locator(".verdict p").all()]
+        assert ["no" in look for look in looks] == [
+            expected.rejected(null) for null in expected.nulls
+        ]
+        shown = view.page.locator("td.critical").all_text_contents()
+        for cell, result in zip(shown, expected.results, strict=True):
+            value = "∞" if np.isinf(result.critical_value) else f"{result.critical_value:.4g}"
+            assert cell == "≤ " * result.critical_value_is_bound + value
+    close = "too close to call; raise the resamples"
+    also = f"{close} and what they stop after."
+    assert begun == {"No", "Unclear", "Perhaps", "", f"{close}.", also}
+    assert view.complaints == []
+
+
+def test_bounds_sort_among_the_values(opened, many_kinds):
+    results = [
+        dataclasses.replace(result, null_distribution=result.null_distribution * scale)
+        for result, scale in zip(many_kinds.results, (0.3, 0.2, 0.1, 0.6, 0.4, 0.5), strict=True)
+    ]
+    view = opened(hc.report.render(Assessment(many_kinds.data, tuple(results))))
+    view.page.locator(".tests th:nth-child(4) button").click()
+    shown = view.page.locator("td.critical").all_text_contents()
+    assert [text.startswith("≤ ") for text in shown] == [False, True, False, False, False, True]
+    values = [float(text.removeprefix("≤ ")) for text in shown]
+    np.testing.assert_allclose(values, 94 * np.arange(1, 7) / 10)
+
+
+def test_no_words_of_bounds_leave_their_figure(opened, many_kinds):
+    view = opened(hc.report.render(at_level(many_kinds, 0.1)))
+    assert outside(view) == []
 
 
 def test_the_table_sorts_by_its_headings(opened):

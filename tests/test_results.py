@@ -203,6 +203,23 @@ def test_results_are_frozen():
             del r.weights
 
 
+def test_arrays_stay_the_callers_own_and_later_writing_changes_no_result():
+    weights, null = np.array([0.75, 0.25, 0.0]), np.arange(1, 20) / 100
+    written = result().to_dict() | {"weights": weights, "null_distribution": null}
+    for r in (
+        result(weights=weights, null_distribution=null),
+        CalibrationTestResult.from_dict(written),
+        minimum(weights=weights),
+    ):
+        assert weights.flags.writeable
+        assert null.flags.writeable
+        assert not r.weights.flags.writeable
+        before = r.to_dict()
+        weights[:2] = weights[1::-1]
+        null += 1.0
+        assert r.to_dict() == before
+
+
 # In words
 
 

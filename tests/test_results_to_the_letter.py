@@ -81,6 +81,14 @@ def test_a_critical_value_is_a_bound_only_where_the_set_is_rejected():
     assert "(critical value at most 0.19)" in str(result(statistic=0.5, **shortened))
     assert "(critical value 0.19)" in str(result(**shortened))
     assert "(critical value 0.19)" in str(result(statistic=0.5))
+    assert result(statistic=0.5, **shortened).critical_value_is_bound is True
+    assert result(**shortened).critical_value_is_bound is False
+    assert result(statistic=0.5).critical_value_is_bound is False
+
+
+def test_null_values_are_bounds_where_only_the_p_value_was_asked_for():
+    assert result(settings={"pvalue_only": True}).null_values_are_bounds is True
+    assert result().null_values_are_bounds is False
 
 
 @pytest.mark.parametrize("end", [0, 1])

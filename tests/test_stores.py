@@ -1,5 +1,8 @@
 """Predictions in files, read a few rows at a time: the rows that were written, and nothing unpickled."""
 
+import gc
+import logging
+import os
 import pickle
 import zipfile
 
@@ -8,8 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zarr
+from numpy.lib import format as npy
 
 import hullcal as hc
+import hullcal.files.memory
 from dask_cluster import WRITERS, predictions, write_npy, write_npz, write_parquet
 from hullcal import io
 from hullcal.engines._stores_parquet import _member_and_class
@@ -224,3 +229,195 @@ def test_archives_without_predictions(tmp_path):
     refused(tmp_path, "readable files")
     zarr.open_group(tmp_path / "empty.zarr", mode="w")
     refused(tmp_path / "empty.zarr", "none at all")
+
+
+# What fuzzing has brought to light, and what was found on the way
+
+
+def write_header(file, shape, dtype="<f8", by_columns=False):
+    """An array of some hundred bytes that declares any size."""
+    header = {"descr": dtype, "fortran_order": by_columns, "shape": shape}
+    npy.write_array_header_1_0(file, header)
+    file.write(bytes(672))
+
+
+@pytest.mark.parametrize("by_columns", [False, True])
+@pytest.mark.parametrize("dtype", ["<f8", "<U3"])
+@pytest.mark.parametrize("shape", [(2**40, 3, 4), (-7, 3, 4), (7, 3, 2**62), (2**40, 2**40, 1)])
+def test_an_array_declared_larger_than_its_file(shape, dtype, by_columns, tmp_path):
+    with open(tmp_path / "one.npy", "wb") as file:
+        write_header(file, shape, dtype, by_columns)
+    refused(tmp_path / "one.npy", "declared, in 800 bytes")
+    with (
+        zipfile.ZipFile(tmp_path / "one.npz", "w") as archive,
+        archive.open("probs.npy", "w") as file,
+    ):
+        write_header(file, shape, dtype, by_columns)
+    refused(tmp_path / "one.npz", "declared, in 800 bytes")
+
+
+@pytest.mark.parametrize("shape", [(7, 2**62, 4), (2**62, 2**62, 0), ()])
+def test_an_array_that_cannot_be(shape, tmp_path):
+    with open(tmp_path / "one.npy", "wb") as file:
+        write_header(file, shape, "|V0")
+    refused(tmp_path, "must have shape")
+
+
+def test_a_zarr_array_that_cannot_be(tmp_path):
+    zarr.create_array(tmp_path / "one.zarr", shape=(2**40, 2**40, 1), dtype="f8", chunks=(1, 1, 1))
+    refused(tmp_path / "one.zarr", "must have shape")
+
+
+def named_zarr(path, **names):
+    root = zarr.open_group(path, mode="w", zarr_format=2)
+    root.create_array("probs", data=PROBS)
+    for name, values in names.items():
+        root.create_array(name, data=values)
+    return root
+
+
+def write_by_columns(folder):
+    np.savez(folder / "one.npz", probs=np.asfortranarray(PROBS))
+    return folder
+
+
+def write_dictionary(folder):
+    """A million rows in some hundred bytes."""
+    column = pa.array(np.ones(10**6))
+    pq.write_table(pa.table({"p_a": column, "p_b": column}), folder / "one.parquet")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        write_by_columns,
+        write_dictionary,
+        lambda folder: write_npz(folder, PROBS, LABELS),
+        lambda folder: WRITERS["zarr"](folder, PROBS, LABELS),
+    ],
+    ids=["npz by columns", "parquet", "npz", "zarr"],
+)
+def test_rows_that_do_not_fit_into_memory_are_not_read(write, tmp_path, monkeypatch):
+    store = open_store(write(tmp_path))
+    monkeypatch.setattr(hullcal.files.memory, "available", lambda: 10_000)
+    with pytest.raises(hc.InvalidInputError, match="must fit into memory"):
+        store.read(0, 7000)
+
+
+def test_one_row_of_many_that_are_stored_by_columns_takes_memory_for_all(tmp_path, monkeypatch):
+    stores = {name: tmp_path / name for name in ("rows", "columns")}
+    for name, folder in stores.items():
+        folder.mkdir()
+        np.savez(folder / "one.npz", probs=np.asarray(PROBS, order="C" if name == "rows" else "F"))
+    monkeypatch.setattr(hullcal.files.memory, "available", lambda: 10_000)
+    np.testing.assert_array_equal(open_store(stores["rows"]).read(5, 6)[0], PROBS[5:6])
+    with pytest.raises(hc.InvalidInputError, match="must fit into memory"):
+        open_store(stores["columns"]).read(5, 6)
+
+
+@pytest.mark.parametrize(
+    ("available", "said"), [(10**9, "must fit into memory"), (None, "larger than memory")]
+)
+def test_names_that_do_not_fit_into_memory(available, said, tmp_path, monkeypatch):
+    monkeypatch.setattr(hullcal.files.memory, "available", lambda: available)
+    root = named_zarr(tmp_path / "one.zarr")
+    root.create_array("classes", shape=(2**40,), dtype="<U16", chunks=(4,))
+    refused(tmp_path / "one.zarr", said)
+
+
+def test_names_are_a_list(tmp_path):
+    named_zarr(tmp_path / "one.zarr", classes=np.array("abcd"))  # no four classes a, b, c and d
+    refused(tmp_path / "one.zarr", "'classes' with one axis")
+    np.savez(tmp_path / "one.npz", probs=PROBS, members=[["x", "y", "z"]])
+    refused(tmp_path / "one.npz", "'members' with one axis")
+
+
+@pytest.mark.parametrize("kind", ["zarr", "zipped zarr"])
+def test_two_damaged_arrays_of_one_zarr_store_leave_no_traceback_behind(kind, tmp_path, caplog):
+    path = WRITERS[kind](tmp_path, PROBS, LABELS)
+    if path.is_dir():
+        for name in ("probs", "labels"):
+            (path / name / "zarr.json").write_text("{")
+    else:
+        content = path.read_bytes()
+        path.write_bytes(content.replace(b'"node_type": "array"', b'"node_type": "arrax"'))
+    with caplog.at_level(logging.ERROR, logger="asyncio"):
+        refused(path, "JSONDecodeError|Bad CRC-32")
+        gc.collect()  # a task tells its fault when it is forgotten
+    assert caplog.records == []
+
+
+def test_what_zarr_notes_about_a_sound_store_is_not_printed(tmp_path):
+    path = WRITERS["zarr"](tmp_path, PROBS, LABELS)
+    (path / "notes").mkdir()
+    (path / "notes" / "today.txt").write_text("no array")
+    (path / ".zgroup").write_text('{"zarr_format": 2}')  # of both versions, which zarr remarks on
+    assert open_store(path).labelled
+
+
+def test_a_zarr_store_without_its_metadata_is_not_said_to_be_missing(tmp_path):
+    path = WRITERS["zarr"](tmp_path, PROBS, LABELS)
+    (path / "zarr.json").unlink()
+    assert "workers" not in str(refused(path, "readable files").value)
+
+
+def test_what_is_no_archive_is_told(tmp_path):
+    (tmp_path / "one.zarr").write_bytes(b"nothing of the kind")
+    refused(tmp_path / "one.zarr", "BadZipFile")
+
+
+def test_columns_without_numbers(tmp_path):
+    days = pa.array([0], pa.timestamp("s"))
+    pq.write_table(pa.table({"p_a": [0.5], "p_b": days}), tmp_path / "one.parquet")
+    refused(tmp_path, r"must hold numbers; got the type timestamp\[\w+\] in column 'p_b'")
+
+
+def test_a_table_that_has_lost_rows_is_not_filled_up(tmp_path):
+    columns = {"p_a": np.full(7, 0.5), "p_b": np.full(7, 0.5)}
+    pq.write_table(pa.table(columns), tmp_path / "one.parquet")
+    store = open_store(tmp_path)
+    pq.write_table(pa.table(columns).slice(0, 1), tmp_path / "one.parquet")
+    with pytest.raises(hc.InvalidInputError, match="1 rows where 7 were declared"):
+        store.read(0, 7)
+
+
+@pytest.mark.parametrize(
+    "other", [["0", "1"], [[0], [1]], np.array([0, 1], dtype="M8[s]")], ids=["text", "2-d", "dates"]
+)
+def test_labels_of_two_kinds_are_not_mixed(other, tmp_path):
+    np.savez(tmp_path / "0.npz", probs=PROBS[:2], labels=[0, 1])
+    np.savez(tmp_path / "1.npz", probs=PROBS[:0], labels=np.array([], dtype="U1"))
+    np.savez(tmp_path / "2.npz", probs=PROBS[:2], labels=other)
+    store = open_store(tmp_path)
+    assert store.read(0, 2)[1].tolist() == [0, 1]
+    with pytest.raises(hc.InvalidInputError, match=r"`labels` must be alike .* in '.*0\.npz'"):
+        store.read(0, 4)
+
+
+class InBytes:
+    def __fspath__(self):
+        return b"absent"
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        (InBytes(), "no file or folder"),
+        ("x" * 300, "readable files"),
+        (os.devnull, "a pipe or device"),
+        ("", "must be the path"),
+    ],
+    ids=["bytes", "long", "device", "nothing"],
+)
+def test_odd_paths(path, said):
+    refused(path, said)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+@pytest.mark.parametrize("name", ["probs-000.npy", "one.npz", "one.parquet", "one.zarr"])
+def test_a_pipe_is_not_waited_for(name, tmp_path):
+    os.mkfifo(tmp_path / name)
+    refused(tmp_path / name, "a pipe or device")
+    if not name.endswith(".zarr"):
+        refused(tmp_path, "a pipe or device")

@@ -30,6 +30,25 @@ Progress = Callable[[str, int, int], None]
 BOTH = ("recentered", "refit")
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is said if one test speaks for its null; the level decides which of it.
+
+    Attributes
+    ----------
+    rejecting : str
+        At levels that the adjusted p-value reaches.
+    standing : str
+        At the others.
+    close : str
+        What `standing` is followed by where the level is inside the p-value's interval.
+    """
+
+    rejecting: str
+    standing: str
+    close: str
+
+
 @dataclass(frozen=True, eq=False)
 class Assessment:
     """Tests of one set by one or more measures, for one or more hypotheses.
@@ -92,7 +111,10 @@ class Assessment:
         return self.results[0].weights
 
     def rejected(self, null: str) -> bool:
-        """Whether some measure rejects what this null tests, after adjustment."""
+        """Whether some measure rejects what this null tests, after adjustment.
+
+        A doubtful p-value counts as any other, so also where the sentence begins with "Unclear".
+        """
         pairs = zip(self.results, self.adjusted, strict=True)
         return any(result.null == null and p <= result.alpha for result, p in pairs)
 
@@ -100,28 +122,40 @@ class Assessment:
         """One plain sentence for each question."""
         return [self._sentence(null) for null in self.nulls]
 
-    def _sentence(self, null: str) -> str:
-        own = [
-            (p, result)
-            for result, p in zip(self.results, self.adjusted, strict=True)
-            if result.null == null
-        ]
-        smallest, result = min(own, key=lambda pair: pair[0])
-        hypothesis, alpha = result.hypothesis, result.alpha
-        word = "adjusted p" if len(own) > 1 else "p"
-        figure = f"{word} = {smallest:.3g} by {result.measure}"
-        if smallest <= alpha and result.doubtful:
-            return (
+    def answers(self) -> list[Answer]:
+        """What each of `results` would say if it spoke for its null."""
+        pairs = zip(self.results, self.adjusted, strict=True)
+        return [self._answer(result, p) for result, p in pairs]
+
+    def _answer(self, result: CalibrationTestResult, adjusted: float) -> Answer:
+        hypothesis, null = result.hypothesis, result.null
+        n_own = sum(each.null == null for each in self.results)
+        word = "adjusted p" if n_own > 1 else "p"
+        figure = f"{word} = {adjusted:.3g} by {result.measure}"
+        rejecting = f"No: the data speak against the claim that {hypothesis} ({figure})."
+        if result.doubtful:
+            rejecting = (
                 f"Unclear: the data seem to speak against the claim that {hypothesis} ({figure}), but "
                 f"with too few rows for {result.measure} by null {null}; ask null stacked."
             )
-        if smallest <= alpha:
-            return f"No: the data speak against the claim that {hypothesis} ({figure})."
         also = " and what they stop after" if "stop_after" in result.settings else ""
-        close = f" It is too close to call; raise the resamples{also}." * result.too_close_to_call
-        return (
-            f"Perhaps: the data do not speak against the claim that {hypothesis} ({figure}).{close}"
+        return Answer(
+            rejecting,
+            f"Perhaps: the data do not speak against the claim that {hypothesis} ({figure}).",
+            f" It is too close to call; raise the resamples{also}.",
         )
+
+    def _sentence(self, null: str) -> str:
+        # The report's script decides so too, at the level of its slider.
+        every = zip(self.adjusted, self.results, self.answers(), strict=True)
+        own = [each for each in every if each[1].null == null]
+        rejecting = [each for each in own if each[0] <= each[1].alpha]
+        # A doubt of one measure is none of another that rejects as well.
+        certain = [each for each in rejecting if not each[1].doubtful]
+        _, result, answer = min(certain or rejecting or own, key=lambda each: each[0])
+        if rejecting:
+            return answer.rejecting
+        return answer.standing + answer.close * result.too_close_to_call
 
 
 def assess(

@@ -21,7 +21,8 @@ def reporting(progress: bool | Report, what: str = "resamples") -> Iterator[Repo
 
         columns = (what, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         console = Console(stderr=True)
-        if not console.is_terminal:
+        # A notebook is no terminal to rich, which draws a widget there.
+        if not (console.is_terminal or console.is_jupyter):
             # Into a file or a pipe a bar would only write blank lines, and before rich 14.3 so does
             # one that is disabled.
             yield None

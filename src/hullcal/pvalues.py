@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,13 +42,8 @@ def monte_carlo(statistic: float, null: NDArray[np.float64]) -> float:
 
 def rejections_allowed(n_resamples: int, alpha: float) -> int:
     """k, the number of ranks c in 1..D+1 for which a p-value of c/(D+1) is at most alpha."""
-    k = int(alpha * (n_resamples + 1))
-    # The product may round; the quotients in doubles decide, as they do for the p-value itself.
-    while k > 0 and k / (n_resamples + 1) > alpha:
-        k -= 1
-    while k < n_resamples + 1 and (k + 1) / (n_resamples + 1) <= alpha:
-        k += 1
-    return k
+    # A product would round; the quotients in doubles decide, as they do for the p-value itself.
+    return _last(lambda k: k / (n_resamples + 1) <= alpha, n_resamples + 1)
 
 
 def critical_value(null: NDArray[np.float64], alpha: float) -> float:
@@ -63,10 +60,16 @@ def critical_value(null: NDArray[np.float64], alpha: float) -> float:
 
 def smallest_n_resamples(alpha: float) -> int:
     """The smallest D that can reject at `alpha`."""
-    n_resamples = max(1, math.floor(1.0 / alpha) - 1)
-    while 1 / (n_resamples + 1) > alpha:
-        n_resamples += 1
-    return n_resamples
+    return 1 + _last(lambda d: 1 / (d + 1) > alpha, math.ceil(1 / Fraction(alpha)))
+
+
+def _last(holds: Callable[[int], bool], high: int) -> int:
+    """The last of 0, 1, ..., `high` for which something holds that holds for 0 and all before it."""
+    low = 0
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle - 1)
+    return low
 
 
 def interval(count: int, n_resamples: int, confidence: float = 0.95) -> tuple[float, float]:

@@ -31,7 +31,10 @@ class Result:
         for each in fields(self):
             value = getattr(self, each.name)
             if isinstance(value, np.ndarray):
-                value.flags.writeable = False
+                # A copy: whoever passed the array goes on writing to it, and changes no result.
+                frozen = np.array(value)
+                frozen.flags.writeable = False
+                object.__setattr__(self, each.name, frozen)
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain Python values; infinities stay floats."""
@@ -119,8 +122,7 @@ class CalibrationTestResult(Result):
         The combination with that value. Chosen on the tested rows, it looks better there than
         elsewhere.
     null_distribution : ndarray of shape (n_resamples,)
-        Values of the statistic under the hypothesis; with `pvalue_only` those below the statistic are
-        bounds from above.
+        Values of the statistic under the hypothesis; see `null_values_are_bounds`.
     alpha : float
     hypothesis : str
         What was tested, in words.
@@ -190,11 +192,18 @@ class CalibrationTestResult(Result):
 
     @property
     def critical_value(self) -> float:
-        """q: a statistic above it is rejected at `alpha`.
-
-        With `pvalue_only` and a set that is rejected, this is an upper bound of q.
-        """
+        """q: a statistic above it is rejected at `alpha`; see `critical_value_is_bound`."""
         return pvalues.critical_value(self.null_distribution, self.alpha)
+
+    @property
+    def null_values_are_bounds(self) -> bool:
+        """Whether null values below the statistic are bounds from above, as with `pvalue_only`."""
+        return "pvalue_only" in self.settings
+
+    @property
+    def critical_value_is_bound(self) -> bool:
+        """Whether `critical_value` is q's upper bound: with `pvalue_only`, where it rejects."""
+        return self.null_values_are_bounds and self.rejected
 
     def decide(self, alpha: float) -> bool:
         """Whether the hypothesis is rejected at any level, from the same run."""
@@ -211,25 +220,18 @@ class CalibrationTestResult(Result):
         """Whether a note says that the p-value may be too small."""
         return any(note.startswith(pvalues.DOUBT) for note in self.notes)
 
-    @property
-    def _at_most(self) -> str:
-        return "at most " if self.rejected and "pvalue_only" in self.settings else ""
-
-    @property
-    def _to_raise(self) -> str:
-        may_stop = "stop_after" in self.settings
-        return "n_resamples and stop_after" if may_stop else "n_resamples"
-
     def __str__(self) -> str:
         low, high = self.pvalue_interval
         verdict = "REJECTED" if self.rejected else "not rejected"
+        to_raise = "n_resamples" + " and stop_after" * ("stop_after" in self.settings)
+        at_most = "at most " * self.critical_value_is_bound
         lines = [
             f"Hypothesis   {self.hypothesis}",
             f"Verdict      {verdict} at alpha = {self.alpha:g}"
-            + (f"  (too close to call: raise {self._to_raise})" if self.too_close_to_call else ""),
+            + (f"  (too close to call: raise {to_raise})" if self.too_close_to_call else ""),
             f"p-value      {self.pvalue:.4g}   (95 % Monte Carlo interval {low:.4g} to {high:.4g})",
             f"Statistic    {self.measure} = {self.statistic:.6g}   "
-            f"(critical value {self._at_most}{self.critical_value:.6g})",
+            f"(critical value {at_most}{self.critical_value:.6g})",
             *self._search_in_words(),
             f"Data         {self.n_samples} rows, {self.n_members} member"
             f"{'s' if self.n_members > 1 else ''}, {self.n_classes} classes; seed {self.seed}",

@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import io
-import json
 import os
 import shutil
 import signal
@@ -16,7 +15,8 @@ import click
 import numpy as np
 
 from fuzzing import specimens
-from fuzzing.structures import altered
+from fuzzing.structures import json_altered
+from fuzzing.toml_text import toml_altered
 from hullcal import cli, nulls
 from hullcal.measures import available
 
@@ -24,7 +24,7 @@ from hullcal.measures import available
 CODES = (0, 1, 2, 4, 130)
 
 COMMANDS = ("test", "report", "sizes", "weights", "simulate", "power") * 2
-COMMANDS += ("measures", "demo", "odd")
+COMMANDS += ("simulate --grid odd.json", "simulate --grid odd.toml", "measures", "demo", "odd")
 #: Words for any option that takes text, and for those that take something else.
 ODD = [
     *(
@@ -103,7 +103,16 @@ VALUES = {
     "journal": ["kept", "folder", "old.txt"],
     "engine": ["local"],
     "backend": ["sequential", "threading", "nope"],
-    "grid": ["grid.json", "grid.toml", "odd.json", "deep.json", "deep.toml", "old.txt", "folder"],
+    "grid": [
+        "grid.json",
+        "grid.toml",
+        "odd.json",
+        "odd.toml",
+        "deep.json",
+        "deep.toml",
+        "old.txt",
+        "folder",
+    ],
 }
 #: Options without which a command would take too long for one input.
 SHORT = {
@@ -135,12 +144,9 @@ def _files():
     return kept
 
 
-_GRID = specimens.GRID | {"n_samples": [5], "n_datasets": 1, "n_resamples": 1, "seed": 0}
-
-
 def arguments(number, rng):
     """The words of one command."""
-    name = kind_of(number)
+    name, *given = kind_of(number).split()
     if name == "odd":
         return [str(rng.choice(ODD)) for _ in range(rng.integers(0, 4))]
     parameters = [each for each in _command(name).params if isinstance(each, click.Option)]
@@ -156,11 +162,9 @@ def arguments(number, rng):
         words += _option(option, files, rng)
     if not rng.integers(12):
         words.insert(int(rng.integers(len(words) + 1)), str(rng.choice(ODD)))
-    if name == "simulate" and rng.integers(2):
-        words += ["--grid", "odd.json"]
     if name == "demo":
         words += ["--no-such-option"]
-    return words
+    return words + given
 
 
 @functools.cache
@@ -189,11 +193,10 @@ def attempt(number, rng):
             if any(name in word for word in words):
                 specimens.put(room / name, content)
         (room / "folder").mkdir()
-        grid = altered(json.loads(json.dumps(_GRID)), rng)
-        with contextlib.suppress(ValueError):
-            (room / "odd.json").write_text(json.dumps(grid), encoding="utf-8")
-        (room / "grid.json").write_text(json.dumps(_GRID), encoding="utf-8")
-        (room / "grid.toml").write_text("n_datasets = 1\nn_resamples = 3\n", encoding="utf-8")
+        for suffix, change in {".json": json_altered, ".toml": toml_altered}.items():
+            grid = specimens.grids()[f"grid{suffix}"]
+            (room / f"grid{suffix}").write_bytes(grid)
+            (room / f"odd{suffix}").write_bytes(change(grid, rng))
         code, said = called(words, room)
     finally:
         shutil.rmtree(room, ignore_errors=True)

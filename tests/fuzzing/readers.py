@@ -7,25 +7,26 @@ from pathlib import Path
 import numpy as np
 
 import hullcal as hc
-from fuzzing import specimens
+from fuzzing import specimens, stores
 from fuzzing.mutations import damaged
-from fuzzing.structures import (
-    inside,
-    journal_altered,
-    json_altered,
-    npy_altered,
-    safetensors_altered,
-    zip_altered,
-)
+from fuzzing.structures import SHELLS, inside, journal_altered, zip_altered
+from fuzzing.toml_text import toml_altered
+from hullcal.cli import simulate
 from hullcal.files.journal import Journal
 from io_files import LABELS, PROBS
 
-_INNER = {
-    ".npy": npy_altered,
-    ".npz": zip_altered,
-    ".safetensors": safetensors_altered,
-    ".json": json_altered,
-}
+_INNER = {**SHELLS, ".toml": toml_altered}
+#: What a file in a folder may be called instead.
+_NAMES = (
+    "labels-9-9.npy",
+    "x.npy",
+    "x.npz",
+    "x.parquet",
+    "x",
+    "zarr.json",
+    ".zarray",
+    "x/zarr.json",
+)
 
 
 def kinds():
@@ -33,7 +34,9 @@ def kinds():
     named = {
         "predictions": specimens.predictions(),
         "labels": specimens.labels(),
-        "member": {name: specimens.predictions()[name] for name in ("plain.npy", "binary.csv")},
+        "member": specimens.members(),
+        "store": stores.sound(),
+        "grid": specimens.grids(),
         "journal": specimens.journals(),
         "forged": specimens.journals(),
         "results": specimens.results(),
@@ -72,6 +75,8 @@ def _changed(name, content, others, rng):
         files[inner] = inside(inner, files[inner], rng)
         if not rng.integers(10):
             del files[inner]
+        elif not rng.integers(10):
+            files[str(rng.choice([*sorted(files), *_NAMES]))] = files.pop(inner)
         return files
     suffix = Path(name).suffix.lower()
     packed = suffix == ".zarr" and content.startswith(b"PK")
@@ -98,13 +103,16 @@ def _read_labels(room, name, rng):
 
 
 def _read_member(room, name, rng):
-    found = specimens.predictions()
-    content = found[name]
-    if name == "plain.npy":
-        content = specimens.npy_bytes(PROBS[:, 0])
-    specimens.put(room / name, content)
-    specimens.put(room / f"other-{name}", _changed(name, content, _same_kind(found), rng))
+    found = specimens.members()
+    specimens.put(room / name, found[name])
+    specimens.put(room / f"other-{name}", _changed(name, found[name], _same_kind(found), rng))
     return _used(member_files=[room / name, room / f"other-{name}"])
+
+
+def _read_store(room, name, rng):
+    found = stores.sound()
+    specimens.put(room / name, _changed(name, found[name], _same_kind(found), rng))
+    return stores.used(room / name)
 
 
 def _used(path=None, **options):
@@ -121,6 +129,15 @@ def _used(path=None, **options):
         assert positions.min() >= 0
         assert positions.max() < classifiers.n_classes
     assert np.isfinite(np.asarray(classifiers.probs)).all()
+    return "read"
+
+
+def _read_grid(room, name, rng):
+    found = specimens.grids()
+    specimens.put(room / name, _changed(name, found[name], _same_kind(found), rng))
+    grid = hc.simulation.Grid(**simulate._from_file(room / name))
+    # What was accepted says again what it is.
+    assert hc.simulation.Grid(**grid.configuration()) == grid
     return "read"
 
 
@@ -174,6 +191,8 @@ _WAYS = {
     "predictions": _read_predictions,
     "labels": _read_labels,
     "member": _read_member,
+    "store": _read_store,
+    "grid": _read_grid,
     "journal": _read_journal,
     "forged": _read_forged,
     "results": _read_results,

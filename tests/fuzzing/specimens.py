@@ -3,15 +3,31 @@
 import contextlib
 import functools
 import io
+import json
 import tempfile
 import warnings
 import zipfile
 from pathlib import Path
 
+import h5py
 import numpy as np
+import zarr
+from safetensors.numpy import save_file
 
 import hullcal as hc
-from io_files import CLASSES, LABELS, PROBS, WRITERS, npy_bytes
+from fuzzing.toml_text import written
+from io_files import (
+    CLASSES,
+    LABELS,
+    MEMBERS,
+    NAMED,
+    PROBS,
+    WRITERS,
+    long_columns,
+    npy_bytes,
+    write_csv,
+    write_parquet,
+)
 
 RESAMPLES = 9
 #: The tests and the study whose journals are damaged.
@@ -49,6 +65,37 @@ def labels():
     found["hot.npy"] = npy_bytes(np.eye(len(CLASSES))[LABELS])
     found["numbers.npy"] = npy_bytes(LABELS)
     return found
+
+
+@functools.cache
+def members():
+    """Files of one member each by name."""
+    arrays = {"probs": np.ascontiguousarray(PROBS[:, 0]), "labels": LABELS}
+    long = long_columns()
+    kept = [i for i, member in enumerate(long["member"]) if member == MEMBERS[0]]
+    wide = {f"p_{name}": PROBS[:, 0, k].tolist() for k, name in enumerate(CLASSES)}
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        np.savez(place / "one.npz", **arrays)
+        save_file(arrays, place / "one.safetensors")
+        zarr.save_group(place / "one.zarr", **arrays)
+        with h5py.File(place / "one.h5", "w") as file:
+            file.update(arrays)
+        columns = {name: [cells[i] for i in kept] for name, cells in long.items()}
+        write_csv(place / "long.csv", columns)
+        write_parquet(place / "wide.parquet", {"label": NAMED.tolist(), **wide})
+        found = {each.name: contents(each) for each in sorted(place.iterdir())}
+    return found | {
+        "plain.npy": npy_bytes(arrays["probs"]),
+        "binary.csv": predictions()["binary.csv"],
+    }
+
+
+@functools.cache
+def grids():
+    """A small study as JSON and as TOML."""
+    grid = GRID | {"n_samples": [5], "n_datasets": 1, "n_resamples": 1, "seed": 0}
+    return {"grid.json": json.dumps(grid).encode(), "grid.toml": written(grid)}
 
 
 @functools.cache

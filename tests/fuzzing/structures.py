@@ -7,10 +7,12 @@ import json
 import struct
 import warnings
 import zipfile
+from pathlib import Path
 
 import numpy as np
 
 from fuzzing.mutations import WORDS, damaged
+from fuzzing.parquet import parquet_altered
 
 #: Values that no field expects.
 VALUES = [None, True, False, 0, -1, 1, 2, 0.5, 1e308, -1e-320, 10**30, 2**63, "", "x", "nan"]
@@ -176,11 +178,10 @@ def zip_altered(data, rng, others=()):
 
 def inside(name, data, rng):
     """A file in an archive or a folder, changed by what its name says it is."""
-    if name.endswith(".npy") and rng.integers(2):
-        return npy_altered(data, rng)
     if name.endswith((".json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")) and rng.integers(4):
         return json_altered(data, rng)
-    return damaged(data, rng)
+    change = SHELLS.get(Path(name).suffix.lower(), damaged)
+    return (change if rng.integers(2) else damaged)(data, rng)
 
 
 def safetensors_altered(data, rng, others=()):
@@ -216,3 +217,13 @@ def _checked_off(content):
         return json.dumps({"sha256": checksum, **content}, sort_keys=True).encode()
     except TypeError:  # names of unlike kinds, which have no order
         return json.dumps(content).encode()
+
+
+#: What keeps the shell of a file, by the ending of its name.
+SHELLS = {
+    ".npy": npy_altered,
+    ".npz": zip_altered,
+    ".parquet": parquet_altered,
+    ".safetensors": safetensors_altered,
+    ".json": json_altered,
+}

@@ -39,7 +39,8 @@ def assessment(found: Any) -> str:
         low, high = result.pvalue_interval
         row = [
             *(result.measure, result.null, f"{result.statistic:.4g}"),
-            *(f"{result.critical_value:.4g}", f"{result.pvalue:.3g}", f"{low:.3g} to {high:.3g}"),
+            f"{'<= ' * result.critical_value_is_bound}{result.critical_value:.4g}",
+            *(f"{result.pvalue:.3g}", f"{low:.3g} to {high:.3g}"),
         ]
         row += [f"{adjusted:.3g}"] * several
         rows.append([*row, "rejected" if adjusted <= result.alpha else "not rejected"])

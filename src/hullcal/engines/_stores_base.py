@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,9 +14,9 @@ from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError
 from hullcal._validation.errors import refusal
+from hullcal.engines._stores_sizes import Shape, check_possible
 
 Array = NDArray[Any]
-Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +76,7 @@ class Shards(Store):
         """Refuse shards that are no parts of one array."""
         start = shards[0]
         for shard in shards:
+            check_possible(shard.path, shard.shape, shard.dtype)
             for what in ("dtype", "labelled"):
                 _agree(what, start, shard, getattr(start, what), getattr(shard, what))
             _agree("shape", start, shard, ("rows", *start.shape[1:]), ("rows", *shard.shape[1:]))
@@ -90,18 +90,37 @@ class Shards(Store):
         )
 
     def read(self, first: int, last: int) -> tuple[Array, Array | None]:
-        probs, labels, begin = [], [], 0
+        probs: list[tuple[Path, Array]] = []
+        labels: list[tuple[Path, Array]] = []
+        begin = 0
         for shard in self.shards:
             end = begin + shard.shape[0]
             if begin < last and first < end:
                 with readable(shard.path):
                     some, their = shard.read(max(first, begin) - begin, min(last, end) - begin)
-                probs.append(some)
-                labels.append(their)
+                probs.append((shard.path, some))
+                if their is not None:
+                    labels.append((shard.path, their))
             begin = end
-        known = [part for part in labels if part is not None]
-        together = probs[0] if len(probs) == 1 else np.concatenate(probs)
-        return together, np.concatenate(known) if known else None
+        return _joined("probs", probs), _joined("labels", labels) if labels else None
+
+
+def _joined(name: str, parts: list[tuple[Path, Array]]) -> Array:
+    """Parts one after the other; those of no rows tell nothing, not even their type."""
+    parts = [(path, part) for path, part in parts if part.size] or parts[:1]
+    start, first = parts[0]
+    for path, part in parts[1:]:
+        if (part.shape[1:], _family(part)) != (first.shape[1:], _family(first)):
+            shown = (f"{each.dtype} of shape {each.shape}" for each in (part, first))
+            came = "{} in {!r} and {} in {!r}".format(next(shown), str(path), *shown, str(start))
+            raise refusal(name, "must be alike in all shards", came, "Write all shards alike.")
+    return first if len(parts) == 1 else np.concatenate([part for _, part in parts])
+
+
+def _family(array: Array) -> str:
+    """Types that can stand side by side and still mean what they meant."""
+    families = {"numbers": "biufc", "text": "OSTU"}
+    return next((name for name in families if array.dtype.kind in families[name]), str(array.dtype))
 
 
 def _agree(what: str, one: Shard, other: Shard, expected: Any, came: Any) -> None:
@@ -119,32 +138,16 @@ def readable(path: Path) -> Iterator[None]:
         yield
     except (InvalidInputError, MemoryError):
         raise
-    except FileNotFoundError as error:
-        repair = "Workers read for themselves: put it where each of them finds it under this path."
-        came = f"no file {str(path)!r}"
-        raise refusal("probs", "must name files that workers can see", came, repair) from error
     except Exception as error:
+        # Of a folder that is there, something inside may be missing.
+        if isinstance(error, FileNotFoundError) and not path.exists():
+            repair = "Workers read for themselves: put it where each of them finds it by this path."
+            came = f"no file {str(path)!r}"
+            raise refusal("probs", "must name files that workers can see", came, repair) from error
         reason = " ".join(str(error).split())[:200]
         came = f"{type(error).__name__} ({reason or 'no further word'}) from {str(path)!r}"
         repair = "The file is damaged, cut short or of another kind. Write it again."
         raise refusal("probs", "must name readable files", came, repair) from error
-
-
-def needed(module: str, extra: str) -> Any:
-    """Import an optional package, or say how to get it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        package = module.partition(".")[0]
-        repair = f"Install it with `pip install 'hullcal[{extra}]'`."
-        raise refusal("probs", f"needs the package {package}", f"no {package}", repair) from error
-
-
-def python_objects(path: Path) -> InvalidInputError:
-    """Build the error for a file that could run code when it is read."""
-    rule = "must hold plain arrays, since unpickling can run any code"
-    came = f"a file that contains Python objects: {str(path)!r}"
-    return refusal("probs", rule, came, "Save arrays of numbers or strings.")
 
 
 def text(array: Array) -> Array:

@@ -12,15 +12,9 @@ import numpy as np
 from numpy.lib import format as npy
 
 from hullcal._validation.errors import refusal
-from hullcal.engines._stores_base import (
-    Array,
-    Shape,
-    Shard,
-    Shards,
-    python_objects,
-    readable,
-    text,
-)
+from hullcal.engines._stores_base import Array, Shard, Shards, readable, text
+from hullcal.engines._stores_sizes import Shape, bytes_of, check_memory, check_names
+from hullcal.files.source import Source
 
 #: How a pickle begins; `ndarray.dump` writes one under any name.
 _PICKLE = b"\x80"
@@ -66,9 +60,9 @@ def open_npy(files: Sequence[Path]) -> Shards:
 def _npy_header(path: Path) -> tuple[Shape, bool, np.dtype[Any]]:
     with readable(path), open(path, "rb") as file:
         if file.read(1) == _PICKLE:
-            raise python_objects(path)
+            raise Source(path, "probs").python_objects()
         file.seek(0)
-        return _header(path, file)
+        return _header(path, file, path.stat().st_size)
 
 
 @dataclass(frozen=True)
@@ -100,8 +94,9 @@ def open_npz(files: Sequence[Path]) -> Shards:
             shards.append(_Archive(file, shape, dtype, labelled))
             for name in ("classes", "members"):
                 if name not in names and f"{name}.npy" in entries:
-                    length = _declared(file, archive, f"{name}.npy")[0][0]
-                    values = text(_rows(file, archive, f"{name}.npy", 0, length))
+                    length = _declared(file, archive, f"{name}.npy")[0]
+                    check_names(file, name, length)
+                    values = text(_rows(file, archive, f"{name}.npy", 0, *length))
                     names[name] = tuple(values.tolist())
     if "members" in names:
         names["members"] = tuple(str(name) for name in names["members"])
@@ -110,26 +105,27 @@ def open_npz(files: Sequence[Path]) -> Shards:
 
 def _declared(path: Path, archive: zipfile.ZipFile, entry: str) -> tuple[Shape, np.dtype[Any]]:
     with archive.open(entry) as file:
-        shape, _, dtype = _header(path, file)
+        shape, _, dtype = _header(path, file, archive.getinfo(entry).file_size)
     return shape, dtype
 
 
 def _rows(path: Path, archive: zipfile.ZipFile, entry: str, first: int, last: int) -> Array:
     """Some rows, with no more in memory than these."""
     with archive.open(entry) as file:
-        shape, by_columns, dtype = _header(path, file)
+        shape, by_columns, dtype = _header(path, file, archive.getinfo(entry).file_size)
+        row = bytes_of(shape[1:], dtype)
+        check_memory(path, (shape[0] if by_columns else last - first) * row)
         if by_columns:
             file.seek(0)
             whole: Array = npy.read_array(file, allow_pickle=False)
             return whole[first:last]
-        row = int(np.prod(shape[1:], dtype=np.int64)) * dtype.itemsize
         file.seek(file.tell() + first * row)
         # Less than was declared does not fit the shape, which is an error as it should be.
         data = np.frombuffer(file.read((last - first) * row), dtype=dtype)
     return data.reshape(last - first, *shape[1:])
 
 
-def _header(path: Path, file: IO[bytes]) -> tuple[Shape, bool, np.dtype[Any]]:
+def _header(path: Path, file: IO[bytes], size: int) -> tuple[Shape, bool, np.dtype[Any]]:
     """Read what an array declares, in the versions that hold plain numbers and strings."""
     version = npy.read_magic(file)
     readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
@@ -137,7 +133,9 @@ def _header(path: Path, file: IO[bytes]) -> tuple[Shape, bool, np.dtype[Any]]:
         raise ValueError(f"version {version} of the npy format, which holds records")
     shape, by_columns, dtype = readers[version](file)
     if dtype.hasobject:
-        raise python_objects(path)
+        raise Source(path, "probs").python_objects()
+    if min(shape, default=0) < 0 or bytes_of(shape, dtype) > size - file.tell():
+        raise ValueError(f"shape {shape} of {dtype} declared, in {size} bytes")
     return shape, by_columns, dtype
 
 

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from hullcal._validation.errors import refusal
-from hullcal.engines._stores_base import Array, Shard, Shards, needed, readable
+from hullcal.engines._stores_base import Array, Shard, Shards, readable
+from hullcal.engines._stores_sizes import check_memory
+from hullcal.files.source import Source
 
 _INTEGER = re.compile(r"(0|-?[1-9][0-9]{0,17})\Z")
 _WIDE = (
@@ -38,12 +40,15 @@ class _Table(Shard):
     columns: _Columns
 
     def read(self, first: int, last: int) -> tuple[Array, Array | None]:
-        parquet = needed("pyarrow.parquet", "parquet")
+        parquet = Source(self.path, "probs").needs("pyarrow.parquet", "parquet")
         with parquet.ParquetFile(self.path) as file:
             groups, begin, end = _groups(file.metadata, first, last)
             wanted = [*self.columns.probs, *([self.columns.label] if self.columns.label else [])]
+            _check_groups(self.path, file.metadata, groups, len(wanted) * self.dtype.itemsize)
             table = file.read_row_groups(groups, columns=wanted, use_threads=False)
         table = table.slice(begin, end - begin)
+        if table.num_rows != last - first:
+            raise ValueError(f"{table.num_rows} rows where {last - first} were declared")
         probs = np.empty((last - first, len(self.columns.probs)), dtype=self.dtype)
         for place, name in enumerate(self.columns.probs):
             column = table.column(name)
@@ -68,15 +73,19 @@ class _Table(Shard):
 
 def open_parquet(files: Sequence[Path]) -> Shards:
     """Read footers; all shards have the columns of the first."""
-    parquet, arrow = needed("pyarrow.parquet", "parquet"), needed("pyarrow", "parquet")
+    source = Source(files[0], "probs")
+    parquet, arrow = (source.needs(name, "parquet") for name in ("pyarrow.parquet", "pyarrow"))
     shards: list[_Table] = []
     for path in files:
         with readable(path), parquet.ParquetFile(path) as file:
             n_rows, schema = file.metadata.num_rows, file.schema_arrow
             columns = _arranged(path, list(schema.names))
             # Not by `to_pandas_dtype`, for which pyarrow before 20 needs pandas.
-            kinds = {schema.field(name).type for name in columns.probs}
-            types = {arrow.array([], type=kind).to_numpy().dtype for kind in kinds}
+            kinds = {schema.field(name).type: name for name in columns.probs}
+            types = {arrow.array([], type=kind).to_numpy().dtype: kind for kind in kinds}
+            for kind in (kind for dtype, kind in types.items() if dtype.kind not in "biuf"):
+                came = f"the type {str(kind)[:60]} in column {kinds[kind][:60]!r} of {str(path)!r}"
+                raise refusal("probs", "must hold numbers", came, "Write them as float64.")
         if shards and columns != shards[0].columns:
             came = f"other columns in {str(path)!r} than in {str(files[0])!r}"
             raise refusal("probs", "must be shards with the same columns", came, _WIDE)
@@ -99,6 +108,13 @@ def _groups(metadata: Any, first: int, last: int) -> tuple[list[int], int, int]:
             groups.append(group)
         start = end
     return groups, first - skipped, last - skipped
+
+
+def _check_groups(path: Path, metadata: Any, groups: Sequence[int], row: int) -> None:
+    """Refuse row groups too large to be unpacked, whatever little they are in the file."""
+    found = [metadata.row_group(group) for group in groups]
+    declared = sum(group.total_byte_size for group in found)
+    check_memory(path, max(declared, row * sum(group.num_rows for group in found)))
 
 
 def _arranged(path: Path, names: list[str]) -> _Columns:

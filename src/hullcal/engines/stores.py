@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
 from hullcal._validation import InvalidInputError
 from hullcal._validation.errors import refusal
-from hullcal.engines._stores_base import Store
+from hullcal.engines._stores_base import Store, readable
+from hullcal.files.source import Source
 
 __all__ = ["Store", "is_path", "open_store"]
 
@@ -40,9 +42,20 @@ def open_store(path: str | os.PathLike[str]) -> Store:
         Holds paths and no data, so that it can be sent to those who read.
     """
     # Workers may have another working directory.
-    place = Path(path).expanduser().absolute()
-    if not place.exists():
-        raise _refuse(place, "no file or folder")
+    place = Source.of(path, "probs").path.absolute()
+    with readable(place):
+        if not place.exists():
+            raise _refuse(place, "no file or folder")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a library's notes on how the files were written
+            return _looked_at(place)
+    except MemoryError as error:
+        raise _refuse(place, "headers or names larger than memory") from error
+
+
+def _looked_at(place: Path) -> Store:
+    Source(place, "probs").check_kind(folder_allowed=True)
     if place.suffix.lower() == ".zarr" or any((place / name).exists() for name in _ZARR):
         from hullcal.engines._stores_zarr import open_zarr
 
@@ -57,7 +70,11 @@ def open_store(path: str | os.PathLike[str]) -> Store:
 def _files(place: Path) -> list[Path]:
     if place.is_file():
         return [place]
-    return [file for file in place.iterdir() if file.suffix.lower() in _SHARDS]
+    with readable(place):
+        shards = [file for file in place.iterdir() if file.suffix.lower() in _SHARDS]
+    for shard in shards:
+        Source(shard, "probs").check_kind()
+    return shards
 
 
 def _opened(kind: str, files: list[Path]) -> Store:

@@ -3,25 +3,55 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from pathlib import Path
 
 from hullcal.files.source import Source
 
 __all__ = ["available", "check_fits"]
 
 
+#: Where the system says what a container may take and has taken, by version of its control groups.
+_CONTAINERS = (
+    ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
+    (
+        "/sys/fs/cgroup/memory",
+        "memory.limit_in_bytes",
+        "memory.usage_in_bytes",
+        "total_inactive_file",
+    ),
+)
+
+
 def available() -> int | None:
     """Give the bytes a program may still take; None where the system does not tell."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-    except (OSError, ValueError, IndexError):
-        pass
-    try:
+    told = [left for left in (_of_machine(), _of_container()) if left is not None]
+    return min(told, default=None)
+
+
+def _of_machine() -> int | None:
+    with suppress(OSError, ValueError, IndexError, KeyError):
+        return _numbers("/proc/meminfo")["MemAvailable:"] * 1024
+    with suppress(AttributeError, OSError, ValueError):
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return None
+    return None
+
+
+def _of_container() -> int | None:
+    for folder, limit, used, cached in _CONTAINERS:
+        # Without a limit its file says "max", which is no number.
+        with suppress(OSError, ValueError, IndexError, KeyError):
+            most = int(Path(folder, limit).read_text(encoding="ascii"))
+            taken = int(Path(folder, used).read_text(encoding="ascii"))
+            # Files that were read and may be forgotten count as taken, and are not.
+            return max(0, most - taken + _numbers(f"{folder}/memory.stat")[cached])
+    return None
+
+
+def _numbers(path: str) -> dict[str, int]:
+    """Names and numbers, a line each."""
+    lines = Path(path).read_text(encoding="ascii").splitlines()
+    return {words[0]: int(words[1]) for words in map(str.split, lines)}
 
 
 def check_fits(source: Source, needed: int) -> None:

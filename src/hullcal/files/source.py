@@ -43,7 +43,13 @@ class Source:
             raise refusal(parameter, "must be the path of a file", came, repair) from error
         if not text or "\0" in text:
             raise refusal(parameter, "must be the path of a file", repr(text), "Name a file.")
-        return cls(Path(text).expanduser() if text.startswith("~") else Path(text), parameter)
+        if not text.startswith("~"):
+            return cls(Path(text), parameter)
+        try:
+            return cls(Path(text).expanduser(), parameter)
+        except RuntimeError as error:  # of a user whom nobody knows
+            repair = "Name the folder; where `~` is part of a name, write `./~`."
+            raise refusal(parameter, "must be the path of a file", repr(text), repair) from error
 
     @property
     def shown(self) -> str:
@@ -58,6 +64,12 @@ class Source:
     def refuse(self, rule: str, came: str, repair: str) -> InvalidInputError:
         """Build the error that says what is wrong with this file."""
         return refusal(self.parameter, rule, f"{came} in {self.shown}", repair)
+
+    def python_objects(self) -> InvalidInputError:
+        """Build the error for a file that could run code when it is read."""
+        rule = "must hold plain arrays, since unpickling can run any code"
+        repair = "Save arrays of numbers or strings, as `np.savez(file, probs=p, labels=y)` does."
+        return self.refuse(rule, "a file that contains Python objects", repair)
 
     def check_kind(self, *, folder_allowed: bool = False) -> None:
         """Refuse what is missing, empty, a folder or no regular file, before it is opened."""

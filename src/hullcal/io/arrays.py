@@ -15,9 +15,7 @@ from hullcal.files.memory import check_fits
 from hullcal.files.source import Source
 from hullcal.io.dataset import Parts, check_not_swapped, check_probs_shape
 
-__all__ = ["Contents", "Opener", "Stored", "labels_among", "parts_among", "python_objects"]
-
-_SAVE = "Save arrays of numbers or strings, as `np.savez(file, probs=probs, labels=labels)` does."
+__all__ = ["Contents", "Opener", "Stored", "labels_among", "parts_among"]
 
 
 @dataclass(frozen=True)
@@ -67,12 +65,6 @@ class Contents(Mapping[str, Stored]):
 
 
 Opener = Callable[[Source], AbstractContextManager[Contents]]
-
-
-def python_objects(source: Source) -> Exception:
-    """Build the error for a file that could run code when it is read."""
-    came = "a file that contains Python objects"
-    return source.refuse("must hold plain arrays, since unpickling can run any code", came, _SAVE)
 
 
 def parts_among(source: Source, contents: Contents, probs_key: str, labels_key: str) -> Parts:

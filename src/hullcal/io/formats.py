@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal.files.source import Source
-from hullcal.io.arrays import Opener, labels_among, parts_among, python_objects
+from hullcal.io.arrays import Opener, labels_among, parts_among
 from hullcal.io.csv_files import open_csv
 from hullcal.io.dataset import Parts
 from hullcal.io.forms import labels_in, parts_in
@@ -63,7 +63,7 @@ def read_labels(source: Source, labels_key: str, classes: tuple[Any, ...] | None
 
 def _check(source: Source, known: tuple[str, ...]) -> None:
     if source.suffix in _PICKLED:
-        raise python_objects(source)
+        raise source.python_objects()
     if source.suffix not in known:
         came = f"the ending {source.suffix!r}"
         raise source.refuse("must have a known ending", came, f"Known are {', '.join(known)}.")

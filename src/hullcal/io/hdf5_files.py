@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from hullcal.files.source import Source
-from hullcal.io.arrays import Contents, Stored, python_objects
+from hullcal.io.arrays import Contents, Stored
 
 __all__ = ["open_hdf5"]
 
@@ -42,5 +42,5 @@ def _look(source: Source, h5py: Any, array: Any) -> Stored:
         repair = "Save them by `np.char.encode(names, 'utf-8')`, which gives them one length."
         raise source.refuse("must hold strings of fixed length", came, repair)
     if array.dtype.hasobject:
-        raise python_objects(source)
+        raise source.python_objects()
     return Stored(needed, lambda: array[...])

@@ -12,7 +12,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from hullcal.files.source import Source
-from hullcal.io.arrays import Contents, Stored, python_objects
+from hullcal.io.arrays import Contents, Stored
 
 __all__ = ["open_npy", "open_npz"]
 
@@ -27,11 +27,11 @@ def open_npy(source: Source) -> Iterator[Contents]:
     """Map the one array of an `.npy` file, read-only; it costs no memory."""
     with open(source.path, "rb") as file:
         if file.read(1) == _PICKLE:
-            raise python_objects(source)
+            raise source.python_objects()
         file.seek(0)
         _, _, dtype = _header(file)
     if dtype.hasobject:
-        raise python_objects(source)
+        raise source.python_objects()
     mapped = npy.open_memmap(source.path, mode="r")
     yield Contents([source.path.stem], lambda _: Stored(0, lambda: mapped))
 
@@ -43,7 +43,7 @@ def open_npz(source: Source) -> Iterator[Contents]:
         entries = archive.namelist()
         names = [entry.removesuffix(".npy") for entry in entries if entry.endswith(".npy")]
         if not names and any(entry.endswith(".pkl") for entry in entries):
-            raise python_objects(source)
+            raise source.python_objects()
         if set(names) >= _SPARSE:
             repair = "Save `.toarray()` of it, or of each member."
             raise source.refuse("must hold dense arrays", "a sparse matrix", repair)
@@ -54,7 +54,7 @@ def _look(source: Source, archive: zipfile.ZipFile, entry: str) -> Stored:
     with archive.open(entry) as file:
         shape, _, dtype = _header(file)
     if dtype.hasobject:
-        raise python_objects(source)
+        raise source.python_objects()
     # An archive can declare more than its array does; the larger of the two counts.
     needed = max(Stored.bytes_of(shape, dtype.itemsize), archive.getinfo(entry).file_size)
 

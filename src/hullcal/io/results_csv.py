@@ -34,6 +34,7 @@ _COLUMNS = (
     "n_classes",
     "weights",
     "members",
+    "critical_value_is_bound",
 )
 # Spreadsheets take such a cell for a formula, also in full-width signs and after blanks.
 _FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]")
@@ -50,8 +51,10 @@ def to_csv(results: Result | Sequence[Result]) -> str:
     -------
     str
         With a header. `adjusted_pvalue` is Holm's over the tests of one null, and empty where
-        there is only one; `weights` are joined by semicolons; `members` are a JSON list. Text that a
-        spreadsheet would take for a formula begins with an apostrophe.
+        there is only one; `weights` are joined by semicolons; `members` are a JSON list;
+        `critical_value_is_bound` says whether `critical_value` is an upper bound, as with
+        `pvalue_only` where the test rejects. Text that a spreadsheet would take for a formula
+        begins with an apostrophe.
     """
     listed = as_list(results)
     families: dict[Any, list[int]] = {}
@@ -66,6 +69,7 @@ def to_csv(results: Result | Sequence[Result]) -> str:
     lines = [_line(_COLUMNS)]
     for i, result in enumerate(listed):
         data = _row(entry_of(result)) | {"adjusted_pvalue": adjusted.get(i)}
+        data["critical_value_is_bound"] = getattr(result, "critical_value_is_bound", None)
         lines.append(_line(_cell(data.get(column)) for column in _COLUMNS))
     return "".join(lines)
 

@@ -22,6 +22,10 @@ ROWS = 20_000
 _CLASSES = 4
 
 
+#: What a caption adds where searches ended below the statistic.
+_BOUNDS = " Values below the statistic are upper bounds, since searches ended there."
+
+
 @dataclass(frozen=True, slots=True)
 class Figure:
     """Markup and caption."""
@@ -67,7 +71,7 @@ def _of_tests(assessment: Assessment) -> Iterator[tuple[Panel, str]]:
         yield (
             of_tests.null_distribution(result),
             f"{clipped(result.measure)}, {clipped(result.null)}: the statistic among its values "
-            f"if {result.hypothesis}.",
+            f"if {result.hypothesis}.{_BOUNDS if result.null_values_are_bounds else ''}",
         )
 
 

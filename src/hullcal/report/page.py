@@ -8,6 +8,7 @@ import json
 import math
 import platform
 from collections.abc import Mapping
+from dataclasses import asdict
 from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
@@ -64,7 +65,7 @@ def render(
         style=style,
         script=script,
         data=_embedded(
-            [_data(n, *pair) for n, each in enumerate(named.values()) for pair in _pairs(each)]
+            [entry for n, each in enumerate(named.values()) for entry in _data(n, each)]
         ),
         parts=parts,
         alpha=first.results[0].alpha,
@@ -83,6 +84,7 @@ def _part(number: int, name: str, assessment: Assessment) -> dict[str, Any]:
         "rejections": [assessment.rejected(null) for null in assessment.nulls],
         "questions": list(dict.fromkeys(result.hypothesis for result in assessment.results)),
         "rows": [_row(result, adjusted) for result, adjusted in _pairs(assessment)],
+        "bounds": any(result.null_values_are_bounds for result in assessment.results),
         "figures": figures(assessment, gaps),
         "classes": [_class_row(assessment, each) for each in gaps[:_SHOWN]],
         "n_classes": len(gaps),
@@ -130,7 +132,7 @@ def _row(result: CalibrationTestResult, adjusted: float) -> dict[str, Any]:
         "measure": result.measure,
         "null": result.null,
         "statistic": _number(result.statistic),
-        "critical": _number(result.critical_value),
+        "critical": f"{'≤ ' * result.critical_value_is_bound}{_number(result.critical_value)}",
         "pvalue": _number(result.pvalue, 3),
         "interval": f"{low:.3g} to {high:.3g}",
         "adjusted": _number(adjusted, 3),
@@ -138,21 +140,26 @@ def _row(result: CalibrationTestResult, adjusted: float) -> dict[str, Any]:
     }
 
 
-def _data(part: int, result: CalibrationTestResult, adjusted: float) -> dict[str, Any]:
-    """What the script needs to decide again at another level."""
-    return {
-        "part": part,
-        "measure": result.measure,
-        "null": result.null,
-        "hypothesis": result.hypothesis,
-        "pvalue": result.pvalue,
-        "adjusted": adjusted,
-        # Strings where JSON has no number; nine digits are more than a picture or a table shows.
-        "distribution": [
-            float(f"{value:.9g}") if math.isfinite(value) else str(value)
-            for value in sorted(result.null_distribution.tolist())
-        ],
-    }
+def _data(part: int, assessment: Assessment) -> list[dict[str, Any]]:
+    """What the script needs to decide again at another level, in the words of the assessment."""
+    return [
+        {
+            "part": part,
+            "null": result.null,
+            "pvalue": result.pvalue,
+            "interval": result.pvalue_interval,
+            "adjusted": adjusted,
+            "doubtful": result.doubtful,
+            "bounds": result.null_values_are_bounds,
+            "answer": {name: printable(words) for name, words in asdict(answer).items()},
+            # Strings where JSON has no number; nine digits are more than a picture or a table shows.
+            "distribution": [
+                float(f"{value:.9g}") if math.isfinite(value) else str(value)
+                for value in sorted(result.null_distribution.tolist())
+            ],
+        }
+        for (result, adjusted), answer in zip(_pairs(assessment), assessment.answers(), strict=True)
+    ]
 
 
 def _embedded(data: Any) -> str:

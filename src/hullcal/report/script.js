@@ -15,20 +15,21 @@
     return k === 0 ? Infinity : k > size ? -Infinity : infinite(test.distribution[size - k]);
   };
 
+  // As `Assessment._sentence` decides; the words are its own.
+  const sentence = (own, alpha) => {
+    const rejecting = own.filter((test) => test.adjusted <= alpha);
+    const certain = rejecting.filter((test) => !test.doubtful);
+    const heard = [certain, rejecting, own].find((some) => some.length);
+    const { answer, interval } = heard.reduce((a, b) => (b.adjusted < a.adjusted ? b : a));
+    if (rejecting.length) return { no: true, text: answer.rejecting };
+    const close = interval[0] <= alpha && alpha <= interval[1];
+    return { no: false, text: answer.standing + (close ? answer.close : "") };
+  };
+
   const answers = (part, alpha) => {
     const own = tests.filter((test) => test.part === part);
-    const byNull = new Map();
-    for (const test of own) {
-      const best = byNull.get(test.null);
-      if (!best || test.adjusted < best.adjusted) byNull.set(test.null, test);
-    }
-    const word = new Set(own.map((test) => test.measure)).size > 1 ? "adjusted p" : "p";
-    return [...byNull.values()].map((test) => {
-      const figure = `(${word} = ${Number(test.adjusted.toPrecision(3))} by ${test.measure})`;
-      const no = test.adjusted <= alpha;
-      const start = no ? "No: the data speak" : "Perhaps: the data do not speak";
-      return { no, text: `${start} against the claim that ${test.hypothesis} ${figure}.` };
-    });
+    const nulls = [...new Set(own.map((test) => test.null))];
+    return nulls.map((name) => sentence(own.filter((test) => test.null === name), alpha));
   };
 
   const decide = () => {
@@ -39,7 +40,9 @@
       const rejected = test.adjusted <= alpha;
       row.classList.toggle("rejected", rejected);
       row.querySelector(".decision").textContent = rejected ? "rejected" : "not rejected";
-      row.querySelector(".critical").textContent = short(critical(test, alpha));
+      // Bounds are below the statistic, and so is the critical value where p is at most alpha.
+      const bound = test.bounds && test.pvalue <= alpha ? "≤ " : "";
+      row.querySelector(".critical").textContent = bound + short(critical(test, alpha));
     }
     for (const verdict of document.querySelectorAll(".verdict")) {
       const lines = answers(number(verdict.dataset.part), alpha).map(({ no, text }) => {
@@ -56,7 +59,7 @@
     const ascending = heading.getAttribute("aria-sort") !== "ascending";
     for (const other of heading.parentNode.children) other.removeAttribute("aria-sort");
     heading.setAttribute("aria-sort", ascending ? "ascending" : "descending");
-    const key = (row) => row.children[column].textContent.replace("∞", "Infinity");
+    const key = (row) => row.children[column].textContent.replace("≤ ", "").replace("∞", "Infinity");
     const order =
       heading.dataset.kind === "number"
         ? (a, b) => number(key(a)) - number(key(b))

@@ -158,7 +158,7 @@ class Panel:
         self._add("text", "", turned + _anchored("middle"), inside=text(label))
 
     def legend(self, items: Sequence[tuple[str, str]], *, columns: int = 1) -> None:
-        """Looks and what they stand for, above the axes."""
+        """Looks and what they stand for, above the axes; words without a look go on from the last."""
         for number, (look, words) in enumerate(items):
             row, column = divmod(number, columns)
             x, y = 8.0 + column * (WIDTH - 16.0) / columns, 11.0 + LINE * row
@@ -168,7 +168,7 @@ class Panel:
                 )
             elif look.startswith("area"):
                 self._add("rect", look, f'x="{at(x)}" y="{at(y - 9)}" width="18" height="10"')
-            else:
+            elif look:
                 self._shape(look, x + 9, y - 4, 3.2)
             self.write(words, x + 24, y)
 
