@@ -33,7 +33,8 @@ _PATH = click.Path(path_type=Path)
 @click.option(
     "--exit-code",
     is_flag=True,
-    help="End with 1 if rejected: by the first null, after adjustment for several measures.",
+    help="End with 1 if rejected: by the first null, after adjustment for several measures. A verdict "
+    "of Unclear counts as well.",
 )
 def command(
     *,

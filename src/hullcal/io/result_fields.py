@@ -19,7 +19,10 @@ _KINDS: dict[str, type[Result]] = {
     "minimize": MinimizeResult,
 }
 #: Written for the reader's convenience, and computed anew when read.
-_DERIVED = ("pvalue", "pvalue_interval", "critical_value", "rejected", "n_resamples", "n_members")
+_DERIVED = (
+    *("pvalue", "pvalue_interval", "critical_value", "critical_value_is_bound", "rejected"),
+    *("n_resamples", "n_members"),
+)
 _WORDS = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
 
 
