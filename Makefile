@@ -94,6 +94,7 @@ fuzz: $(VENV)/made
 
 hardening: $(VENV)/made-deep
 	cd tests && ../$(BIN)/python -m hardening faults
+	cd tests && ../$(BIN)/python -m hardening kills --times 50 --run simulate --signal SIGKILL
 	cd tests && ../$(BIN)/python -m hardening kills --times 50
 	cd tests && ../$(BIN)/python -m hardening soak --tests 10000
 

@@ -14,6 +14,7 @@ import pytest
 
 from hullcal import simulation
 from hullcal.cli import run as program
+from hullcal.cli.simulate import _cluster
 
 SMALL = (
     "-N",
@@ -82,7 +83,7 @@ def wait_for_more(folder, process, before):
     end = time.monotonic() + 120
     while lines(folder) <= max(1, before):
         assert process.poll() is None, process.communicate()
-        assert time.monotonic() < end
+        assert time.monotonic() < end, f"no further block in {folder} for two minutes"
         time.sleep(0.02)
 
 
@@ -249,3 +250,17 @@ def test_dask_is_started_where_there_is_no_cluster_yet():
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     assert json.loads(done.stdout)["rates"]
+
+
+def test_workers_of_our_own_take_no_port_that_others_want_and_leave_ctrl_c_to_us():
+    distributed = pytest.importorskip("distributed")
+    with _cluster("dask", 1):
+        client = distributed.get_client()
+        link = client.dashboard_link
+        ignored = client.run(lambda: signal.getsignal(signal.SIGINT) is signal.SIG_IGN)
+    assert link.startswith("http://127.0.0.1:")
+    # The port at which everybody's dashboard is by default.
+    assert ":8787/" not in link
+    assert list(ignored.values()) == [True]
+    with pytest.raises(ValueError, match="No global client"):
+        distributed.get_client()

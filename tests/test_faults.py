@@ -2,6 +2,7 @@
 
 import ctypes
 import errno
+import io
 import json
 import os
 import signal
@@ -9,15 +10,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import hullcal as hc
+from hardening import __main__ as hardening
+from hardening import kills, limits
 from hardening.faulty import FAULTS, Disk
-from hardening.kills import kill_often
+from hardening.kills import Kills, kill_often
 from hardening.limits import under_a_limit
 from hardening.soak import combinations
-from hardening.subjects import SUBJECTS
+from hardening.subjects import SUBJECTS, predictions
 from hardening.sweep import sweep
+from hullcal.cli import group
 from hullcal.cli.ending import ending
 from hullcal.files.journal import Journal
 from hullcal.files.lock import locked
@@ -78,6 +83,27 @@ def _one_write(journal, key, columns):
 def test_a_limit_on_the_size_of_files_is_felt_and_survived(name, tmp_path):
     limits, felt = under_a_limit(name, tmp_path, steps=4)
     assert felt == limits - 1
+
+
+@pytest.mark.parametrize(
+    ("mounting", "working", "code", "words"),
+    [
+        (0, 0, 0, "weights: fits"),
+        (0, 1, 1, "FAILED small disks, exit code 1: lost a file"),
+        (32, 1, 0, "left out, since nobody may mount here (lost a file)"),
+    ],
+)
+def test_a_small_disk_that_loses_something_fails_the_run_unless_there_is_none(
+    mounting, working, code, words, monkeypatch, capsys
+):
+    def run(command, **_):
+        ended = mounting if "mount" in command else working
+        return subprocess.CompletedProcess(command, ended, "weights: fits\n", "lost a file\n")
+
+    monkeypatch.setattr(limits, "SUBJECTS", {})
+    monkeypatch.setattr(limits.subprocess, "run", run)
+    assert hardening.main(["faults", "--only", "none of them"]) == code
+    assert words in capsys.readouterr().out
 
 
 def test_a_journal_that_could_not_be_opened_does_not_keep_its_lock(tmp_path):
@@ -149,6 +175,103 @@ def test_a_study_that_is_killed_at_random_ends_as_if_it_had_not_been(tmp_path):
     found = kill_often(3, tmp_path, seed=3, runs=("small study",), signals=(signal.SIGKILL,))
     assert found.total == 3
     assert found.finished >= 1
+
+
+@pytest.mark.parametrize(
+    ("options", "runs", "signals"),
+    [
+        ([], kills.USUAL, kills.SIGNALS),
+        (["--run", "simulate", "--signal", "SIGKILL"], ("simulate",), (signal.SIGKILL,)),
+        (
+            ["--run", "test", "--run", "simulate", "--signal", "SIGINT", "--signal", "SIGTERM"],
+            ("test", "simulate"),
+            (signal.SIGINT, signal.SIGTERM),
+        ),
+    ],
+)
+def test_runs_and_signals_may_be_chosen(options, runs, signals, monkeypatch):
+    asked = []
+
+    def kill_often(times, place, **how):
+        asked.append((times, how["runs"], how["signals"]))
+        return Kills()
+
+    monkeypatch.setattr(kills, "kill_often", kill_often)
+    assert hardening.main(["kills", "--times", "7", *options]) == 0
+    assert asked == [(7, runs, signals)]
+
+
+@pytest.mark.parametrize("options", [["--run", "tset"], ["--signal", "SIGSTOP"]])
+def test_a_run_or_signal_that_nobody_knows_is_refused(options):
+    with pytest.raises(SystemExit, match=f"`{options[0]}` must be one of .*{options[1]}"):
+        hardening.main(["kills", *options])
+
+
+def test_fifty_times_a_study_is_killed_by_what_no_program_can_mind():
+    made = (Path(__file__).parents[1] / "Makefile").read_text()
+    assert "hardening kills --times 50 --run simulate --signal SIGKILL\n" in made
+
+
+#: A signal that comes while a library calls back into Python, as numba does during compilation.
+SWALLOWING = """
+import ctypes, sys, time
+import hullcal
+from hullcal.cli import run
+
+own = hullcal.minimize
+
+def until_the_signal():
+    print("now", file=sys.stderr, flush=True)
+    while True:
+        time.sleep(0.01)
+
+def minimize(*data, **how):
+    ctypes.CFUNCTYPE(None)(until_the_signal)()
+    return own(*data, **how)
+
+hullcal.minimize = minimize
+run(["weights", "predictions.npz", "--seed", "1"])
+"""
+
+
+@linux
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [(signal.SIGTERM, 4, "stopped by a signal"), (signal.SIGINT, 130, "interrupted")],
+)
+def test_a_signal_that_a_callback_swallowed_is_not_forgotten(number, code, said, tmp_path):
+    probs, labels = predictions()
+    np.savez(tmp_path / "predictions.npz", probs=probs, labels=labels)
+    with subprocess.Popen(
+        [sys.executable, "-c", SWALLOWING],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    ) as process:
+        assert process.stderr.readline() == "now\n"
+        process.send_signal(number)
+        printed, told = process.communicate(timeout=300)
+    # What was found was printed before anybody asked; the code tells that the end was another.
+    assert len(printed.splitlines()) == 3
+    assert told.splitlines()[-1] == f"hullcal: {said}; that was noticed only when all was done"
+    assert process.returncode == code
+
+
+class Deaf(io.StringIO):
+    """A stdout that says only in the end that nobody listens."""
+
+    def flush(self):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_what_could_not_be_printed_in_the_end_is_said(monkeypatch, capsys):
+    monkeypatch.setattr(group.main, "main", lambda *_, **__: 1)
+    monkeypatch.setattr(sys, "stdout", Deaf())
+    with pytest.raises(SystemExit) as end:
+        group.run([])
+    assert end.value.code == 4
+    assert "No space left on device" in capsys.readouterr().err
 
 
 def test_a_signal_that_a_callback_swallowed_prints_no_traceback(capsys):

@@ -97,8 +97,9 @@ def test_another_configuration_is_refused_and_both_are_named(path):
     assert len(reopened(path)) == 3
 
 
-def test_a_grid_that_cannot_be_written_down_has_no_journal(tmp_path):
-    with pytest.raises(InvalidInputError, match="`folder` needs a grid that can be written down"):
+def test_settings_that_cannot_be_written_down_have_no_journal(tmp_path):
+    # A grid is only one of the things that have settings and a journal.
+    with pytest.raises(InvalidInputError, match="`folder` needs settings that can be written down"):
         Journal.open(tmp_path, {"measure": object()}, resume=False)
 
 

@@ -7,7 +7,10 @@ import os
 import subprocess
 import sys
 import threading
+import warnings
+from concurrent.futures import CancelledError
 
+import joblib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -15,9 +18,11 @@ from scipy.stats import binom, norm
 
 import hullcal as hc
 from hullcal import InvalidInputError, plots
-from hullcal.simulation import Power, StudyError, power, wilson
+from hullcal.nulls.paper import Paper
+from hullcal.simulation import Power, StudyError, WorkerDied, power, wilson
 from hullcal.simulation.miscalibration import World
 from hullcal.simulation.needed import needed
+from hullcal.simulation.trials import Trials
 
 RNG = np.random.default_rng(0)
 BASE = RNG.dirichlet([1, 1, 1], size=150)
@@ -144,6 +149,14 @@ def test_the_number_of_processes_and_the_other_sizes_change_nothing(found):
     assert told[-1] == (12, 12)
     one = power(PROBS, amount=3.0, rng=3, **SHORT | {"n_samples": 40})
     assert one.power.tolist() == found.power[1:].tolist()
+
+
+@pytest.mark.parametrize("backend", ["threading", "multiprocessing"])
+def test_the_users_own_backend_changes_nothing(found, backend):
+    with warnings.catch_warnings(), joblib.parallel_config(backend=backend):
+        # Python warns of forking a process that has threads, which the one of the tests has.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        assert power(PROBS, amount=3.0, rng=3, n_jobs=2, **SHORT) == found
 
 
 def test_the_seed_matters_and_a_generator_is_asked_once(found):
@@ -277,6 +290,14 @@ def test_other_measures_have_a_power_too(measure):
 # The result
 
 
+def test_settings_of_the_null_are_kept_with_the_others():
+    one = power(PROBS, null=Paper(rows="permuted"), rng=0, **SHORT)
+    assert one.settings["null"] == Paper(rows="permuted").settings()
+    assert one.settings["null"]["rows"] == "permuted"
+    assert set(one.settings) == {"measure", "minimizer", "null"}
+    assert Power.from_dict(json.loads(json.dumps(one.to_dict()))) == one
+
+
 def test_the_default_sizes_reach_beyond_the_rows():
     common = {"n_datasets": 1, "n_resamples": 19, "minimizer": "pairwise:2", "rng": 0}
     assert power(PROBS, **common).n_samples.tolist() == [20, 38, 75, 150, 300]
@@ -398,6 +419,42 @@ def test_a_test_that_fails_names_its_data_set():
 
     with pytest.raises(StudyError, match=r"data set 0 of 20 rows: .*never 20"):
         power(PROBS, measure=failing, null="refit", rng=0, **SHORT)
+
+
+class KilledWorker(Exception):
+    """As dask has one, which is of no class that Python knows."""
+
+    __module__ = "distributed.scheduler"
+
+
+@pytest.mark.parametrize(
+    "loss", [CancelledError, ConnectionResetError, EOFError, TimeoutError, KilledWorker]
+)
+def test_a_worker_that_is_lost_is_said_to_be_in_whatever_words(loss, monkeypatch):
+    own = Trials.rejections
+
+    def rejections(self, block):
+        if threading.current_thread() is not threading.main_thread():
+            raise loss("gone\nwith details")
+        return own(self, block)
+
+    monkeypatch.setattr(Trials, "rejections", rejections)
+    with (
+        joblib.parallel_config(backend="threading"),
+        pytest.raises(WorkerDied, match=rf"^a worker was lost \({loss.__name__}: gone\)$"),
+    ):
+        power(PROBS, rng=0, n_jobs=2, **SHORT)
+
+
+def _kills_its_process(probs, labels):
+    if __import__("multiprocessing").parent_process() is not None:
+        os.kill(os.getpid(), 9)
+    return 0.0
+
+
+def test_a_worker_that_is_killed_is_said_to_be_lost():
+    with pytest.raises(WorkerDied, match="a worker was lost"):
+        power(PROBS, measure=_kills_its_process, null="refit", rng=0, n_jobs=2, **SHORT)
 
 
 def test_input_is_left_alone_and_logits_are_accepted(found):

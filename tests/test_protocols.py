@@ -1,5 +1,7 @@
 """Protocols: the paper's text, the authors' scripts, and every switch between them."""
 
+from types import SimpleNamespace
+
 import nlopt
 import numpy as np
 import pytest
@@ -68,6 +70,14 @@ def test_the_interpolated_quantile_decides_as_numpy_does(name, two_sided):
         for alpha in np.linspace(0.003, 0.997, 200):
             rejected = t > np.quantile(result.null_distribution, 1 - alpha)
             assert rejected == (alpha >= level)
+
+
+@pytest.mark.parametrize("above", [0.0, 5e-324, 1e-17, 1e-16, 1e-9])
+def test_no_statistic_has_a_level_above_1(above):
+    # The next number after 1 - 0 is above 1, and a study would refuse a journal that holds it.
+    result = SimpleNamespace(statistic=above, null_distribution=np.array([2.0, 0.0, 1.0]))
+    level = Protocol(interpolated_quantile=True).smallest_level(result)
+    assert 1.0 - 1e-9 < level <= 1.0
 
 
 def test_without_switches_the_smallest_level_is_the_p_value():

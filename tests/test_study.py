@@ -14,7 +14,7 @@ from scipy.stats import binomtest
 
 import hullcal as hc
 from hullcal import InvalidInputError, simulation
-from hullcal.simulation import Grid, StudyError, WorkerDied, error_rates, run, wilson
+from hullcal.simulation import Grid, StudyError, WorkerDied, error_rates, files, run, wilson
 from hullcal.simulation.blocks import blocks_of, run_block
 from hullcal.simulation.rates import kind_of_error
 
@@ -436,6 +436,29 @@ def test_the_table_says_what_each_test_was(tmp_path, small):
     assert parquet.column_names == list(rows[0])
     assert parquet["pvalue"].to_pylist() == small.tests["pvalue"].tolist()
     assert parquet["strength"].to_pylist()[-1] is None
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+a", "-a", "@a", "  =a", "＝a", "a=1"])
+@pytest.mark.filterwarnings("ignore::hullcal.HullcalWarning")
+def test_a_name_that_a_spreadsheet_would_run_stands_behind_an_apostrophe(name):
+    def measure(probs, labels):
+        return -0.25
+
+    measure.__name__ = name
+    study = run(Grid(**SIZES, scenario="S1", measure=measure, n_datasets=1, n_resamples=3))
+    test, rate, result = (
+        next(csv.DictReader(table.splitlines()))
+        for table in (
+            files.tests_csv(study),
+            files.rates_csv(study.rates()),
+            # Single results have the same guard.
+            hc.io.to_csv(hc.minimize(np.full((4, 1, 2), 0.5), [0, 1, 0, 1], measure=measure)),
+        )
+    )
+    shown = name if name == "a=1" else f"'{name}"
+    assert test["measure"] == rate["measure"] == result["measure"] == shown
+    # The minus of a number is no formula.
+    assert test["statistic"] == result["statistic"] == "-0.25"
 
 
 def test_progress_counts_tests_and_begins_where_a_study_was_left(tmp_path):

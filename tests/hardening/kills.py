@@ -17,7 +17,7 @@ from pathlib import Path
 
 from hardening.subjects import files_in, predictions
 
-__all__ = ["RUNS", "Kills", "kill_often"]
+__all__ = ["RUNS", "SIGNALS", "USUAL", "Kills", "kill_often"]
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 #: How the program ends once it minds the signal, and how the system ends it before.
@@ -73,6 +73,8 @@ RUNS = {
         last="r.json",
     ),
 }
+#: The runs that take turns where none is named.
+USUAL = ("simulate", "test")
 
 
 @dataclass
@@ -104,7 +106,7 @@ def kill_often(
     place: Path,
     *,
     seed: int = 0,
-    runs: tuple[str, ...] = ("simulate", "test"),
+    runs: tuple[str, ...] = USUAL,
     signals: tuple[signal.Signals, ...] = SIGNALS,
     say: Callable[[str], None] = lambda words: None,
 ) -> Kills:

@@ -108,20 +108,42 @@ def _fails(subject: Subject, folder: Path, number: int, where: str) -> bool:
 
 
 def limited(place: Path) -> Iterator[str]:
-    """All subjects under both; a line for each."""
+    """All subjects under both; a line for each.
+
+    Raises
+    ------
+    AssertionError
+        If one did not end as it should. That nobody may mount here is no failure, and is said.
+    """
     for name in SUBJECTS:
         folder = place / "limit"
         folder.mkdir()
         limits, felt = under_a_limit(name, folder)
         shutil.rmtree(folder)
         yield f"{name}: {limits} limits on the size of files, {felt} too small for it"
-    command = ["unshare", "-Urm", sys.executable, "-m", "hardening.limits", str(place)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True)
-    except FileNotFoundError:
-        yield "small disks: left out, since this system has no `unshare`"
+    # Asked apart, so that whatever goes wrong afterwards is a failure.
+    why_not = _cannot_mount(place)
+    if why_not:
+        yield f"small disks: left out, since nobody may mount here ({why_not})"
         return
-    yield done.stdout.rstrip() if not done.returncode else f"small disks: {done.stderr.strip()}"
+    done = _in_a_namespace(sys.executable, "-m", "hardening.limits", str(place))
+    yield from done.stdout.splitlines()
+    assert done.returncode == 0, f"small disks, exit code {done.returncode}: {done.stderr.strip()}"
+
+
+def _cannot_mount(place: Path) -> str:
+    """What the system says to whoever wants to mount something; nothing if it lets them."""
+    tried = place / "tried"
+    tried.mkdir()
+    try:
+        done = _in_a_namespace("mount", "-t", "tmpfs", "none", str(tried))
+    except FileNotFoundError as error:
+        return str(error)
+    return done.stderr.strip() or f"exit code {done.returncode}" if done.returncode else ""
+
+
+def _in_a_namespace(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["unshare", "-Urm", *command], capture_output=True, text=True)
 
 
 def main(place: Path) -> None:

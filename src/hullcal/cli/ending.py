@@ -63,6 +63,9 @@ def ending() -> Iterator[None]:
             warnings.simplefilter("always", HullcalWarning)
             yield
             sys.stdout.flush()
+            if _received:
+                # Swallowed by a library, under a command that has no progress to ask during.
+                _end_by_signal(_received[0], "that was noticed only when all was done")
     except click.exceptions.Exit as end:
         sys.exit(end.exit_code)
     except (click.Abort, KeyboardInterrupt):
@@ -112,9 +115,9 @@ def ending() -> Iterator[None]:
         signal.signal(signal.SIGINT, before[1])
 
 
-def _end_by_signal(kind: type[BaseException]) -> NoReturn:
+def _end_by_signal(kind: type[BaseException], left: str | None = None) -> NoReturn:
     interrupted = kind is KeyboardInterrupt
-    _say(f"{'interrupted' if interrupted else 'stopped by a signal'}; {_left_behind()}")
+    _say(f"{'interrupted' if interrupted else 'stopped by a signal'}; {left or _left_behind()}")
     sys.exit(INTERRUPTED if interrupted else STOPPED)
 
 

@@ -40,14 +40,11 @@ class _Commands(click.Group):
 def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if not wanted or context.resilient_parsing:
         return
-    import platform
-    from importlib.metadata import version
+    from hullcal.files.versions import versions
 
-    import hullcal
-
-    click.echo(f"hullcal {hullcal.__version__}")
-    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "numba"))
-    click.echo(f"Python {platform.python_version()}, {packages}")
+    own, python, *others = versions().items()
+    click.echo(" ".join(own))
+    click.echo(", ".join([f"Python {python[1]}", *map(" ".join, others)]))
     context.exit()
 
 
@@ -74,4 +71,4 @@ def run(arguments: list[str] | None = None) -> None:
     """Run the program and end it with its exit code."""
     with ending():
         value: Any = main.main(arguments, prog_name="hullcal", standalone_mode=False)
-        sys.exit(value if isinstance(value, int) else 0)
+    sys.exit(value if isinstance(value, int) else 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -169,14 +169,16 @@ def _cluster(backend: str | None, jobs: int | None) -> Iterator[None]:
             f"`backend` dask must be installed; got {error}. pip install 'hullcal[dask]'"
         ) from error
     from hullcal._validation import check_jobs
+    from hullcal.engines._dask_cluster import of_our_own
 
-    if dask.config.get("scheduler-address", None):
-        client = distributed.Client()
-    else:
-        # A worker runs Python as well as compiled loops, so threads would wait for each other.
-        workers = check_jobs(1 if jobs is None else jobs)
-        client = distributed.Client(n_workers=workers, threads_per_worker=1, dashboard_address=None)
-    with client:
+    with ExitStack() as stack:
+        if dask.config.get("scheduler-address", None):
+            stack.enter_context(distributed.Client())
+        else:
+            workers = check_jobs(1 if jobs is None else jobs)
+            client = stack.enter_context(of_our_own(distributed, workers))
+            # Where joblib looks for one.
+            stack.enter_context(client.as_current())
         yield
 
 

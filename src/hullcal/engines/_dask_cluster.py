@@ -30,7 +30,7 @@ def connected(scheduler: str | None, n_workers: int | None) -> Iterator[Any]:
         else:
             client = _current(distributed) if n_workers is None else None
             if client is None:
-                client = started.enter_context(_of_our_own(distributed, n_workers))
+                client = started.enter_context(of_our_own(distributed, n_workers))
         _check_workers(client)
         yield client
 
@@ -74,7 +74,7 @@ def _at(distributed: Any, address: str) -> Iterator[Any]:
 
 
 @contextmanager
-def _of_our_own(distributed: Any, n_workers: int | None) -> Iterator[Any]:
+def of_our_own(distributed: Any, n_workers: int | None) -> Iterator[Any]:
     """Processes on this machine, one thread each, heard of nowhere else."""
     try:
         cluster = distributed.LocalCluster(

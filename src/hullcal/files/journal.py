@@ -152,8 +152,8 @@ def _header(configuration: Mapping[str, Any]) -> dict[str, Any]:
         text = json.dumps(configuration, sort_keys=True)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
-            f"`folder` needs a grid that can be written down; got {error}. Leave `folder` out, or "
-            "name measures and searches by strings."
+            f"`folder` needs settings that can be written down as JSON; got {error}. Leave `folder` "
+            "out, or name measures and searches by strings."
         ) from error
     return {
         "format": FORMAT,

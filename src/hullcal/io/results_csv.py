@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from hullcal.files.spreadsheet import as_text
 from hullcal.files.writing import write_atomic
 from hullcal.io.result_fields import entry_of
 from hullcal.io.results_json import as_list
@@ -36,8 +36,6 @@ _COLUMNS = (
     "members",
     "critical_value_is_bound",
 )
-# Spreadsheets take such a cell for a formula, also in full-width signs and after blanks.
-_FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]")
 
 
 def to_csv(results: Result | Sequence[Result]) -> str:
@@ -107,7 +105,7 @@ def _cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, str) and not isinstance(value, _Number):
-        return f"'{value}" if _FORMULA.match(value) else value
+        return as_text(value)
     return str(value)
 
 

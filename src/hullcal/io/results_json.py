@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Sequence
-from importlib import metadata
 from typing import Any, NoReturn
 
 import hullcal
@@ -13,6 +11,7 @@ from hullcal._validation import InvalidInputError
 from hullcal._validation.errors import refusal
 from hullcal.files.memory import check_fits
 from hullcal.files.source import Source
+from hullcal.files.versions import versions
 from hullcal.files.writing import write_atomic
 from hullcal.io.result_fields import entry_of, kind_of, result_of
 from hullcal.io.text import open_text
@@ -47,18 +46,12 @@ def to_json(results: Result | Sequence[Result]) -> str:
         ``{"float": "Infinity"}``.
     """
     entries = [entry_of(result) for result in as_list(results)]
-    document = {"version": hullcal.__version__, "versions": _versions(), "results": entries}
+    document = {"version": hullcal.__version__, "versions": versions(), "results": entries}
     try:
         return json.dumps(document, allow_nan=False, indent=1) + "\n"
     except (TypeError, ValueError, RecursionError) as error:
         repair = "Settings of a measure must be numbers, strings, lists or dictionaries."
         raise refusal("results", "must be expressible in JSON", str(error), repair) from error
-
-
-def _versions() -> dict[str, str]:
-    """Numbers depend on these; other packages only read, draw and print."""
-    computing = {name: metadata.version(name) for name in ("numpy", "scipy", "numba")}
-    return {"hullcal": hullcal.__version__, "python": platform.python_version(), **computing}
 
 
 def write_json(results: Result | Sequence[Result], path: Any, *, force: bool = False) -> None:

@@ -6,15 +6,13 @@ import base64
 import hashlib
 import json
 import math
-import platform
 from collections.abc import Mapping
 from dataclasses import asdict
-from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
-import hullcal
 from hullcal.assessment import Assessment
+from hullcal.files.versions import versions
 from hullcal.report.classes import ClassGap, class_gaps
 from hullcal.report.figures import ROWS, class_name, figures, some_rows
 from hullcal.results import CalibrationTestResult, printable
@@ -69,7 +67,7 @@ def render(
         ),
         parts=parts,
         alpha=first.results[0].alpha,
-        versions=_versions(),
+        versions=[(name.replace("python", "Python"), each) for name, each in versions().items()],
         command=printable(command or ""),
     )
 
@@ -205,11 +203,6 @@ def _facts(assessment: Assessment) -> list[tuple[str, str]]:
         ),
         ("seed", str(first.seed)),
     ]
-
-
-def _versions() -> list[tuple[str, str]]:
-    packages = [(name, version(name)) for name in ("numpy", "scipy", "numba")]
-    return [("hullcal", hullcal.__version__), ("Python", platform.python_version()), *packages]
 
 
 def _notes(assessment: Assessment) -> list[str]:

@@ -7,17 +7,16 @@ import importlib
 import io
 import json
 import math
-import platform
 import shlex
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-import hullcal
+from hullcal.files.spreadsheet import as_text
+from hullcal.files.versions import versions
 from hullcal.io import write_atomic
 
 if TYPE_CHECKING:
@@ -40,9 +39,7 @@ _OPTIONS = {
 
 def configuration(grid: Grid) -> dict[str, Any]:
     """All that a number depends on: the grid, and the versions of what computes."""
-    packages = {name: version(name) for name in ("numpy", "scipy", "numba")}
-    programs = {"hullcal": hullcal.__version__, "python": platform.python_version()}
-    return {**grid.configuration(), **programs, **packages}
+    return {**grid.configuration(), **versions()}
 
 
 def write(study: Study, folder: Path) -> None:
@@ -100,6 +97,8 @@ def as_array(values: Sequence[Any]) -> NDArray[Any]:
 def _cell(value: Any, *, whole: bool = False) -> str:
     if value is None or value != value:
         return ""
+    if isinstance(value, str):
+        return as_text(value)
     return str(int(value)) if whole else str(value)
 
 

@@ -56,7 +56,7 @@ class Power(Result):
     n_rows : int
         Rows of the given predictions; data sets of more rows repeat some.
     settings : dict
-        Settings of measure and minimizer.
+        Settings of measure, minimizer and null.
     seed : int
         Gives the same result again as `rng`.
     notes : tuple of str

@@ -25,12 +25,12 @@ from hullcal.minimizers import Minimizer
 from hullcal.nulls import Null
 from hullcal.progress import reporting
 from hullcal.sets import ClassifierSet
-from hullcal.simulation.blocks import check_pickles
 from hullcal.simulation.miscalibration import World, check_amount, distance
 from hullcal.simulation.needed import Power, needed
 from hullcal.simulation.rates import wilson
 from hullcal.simulation.specs import MeasureSpec, measure_of, minimizer_of
 from hullcal.simulation.trials import Trials, run_trials
+from hullcal.simulation.workers import check_pickles
 
 __all__ = ["Power", "power"]
 
@@ -187,7 +187,11 @@ def power(
         n_datasets=n_datasets,
         n_resamples=n_resamples,
         n_rows=classifiers.n_samples,
-        settings={"measure": g.settings(), "minimizer": search.settings()},
+        settings={
+            "measure": g.settings(),
+            "minimizer": search.settings(),
+            "null": reference.settings(),
+        },
         seed=seed,
         notes=classifiers.notes,
     )

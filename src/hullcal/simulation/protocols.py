@@ -137,4 +137,5 @@ def _above_quantile(statistic: float, null: NDArray[np.float64]) -> float:
     place = int(np.searchsorted(ordered, statistic, side="left"))
     low, high = ordered[place - 1], ordered[place]
     share = (statistic - low) / (high - low) if np.isfinite(high) else 0.0
-    return float(np.nextafter(1.0 - (place - 1 + share) / last, 2.0))
+    # A statistic just above the least null value leaves 1 - 0 after rounding, and no level is above 1.
+    return min(1.0, float(np.nextafter(1.0 - (place - 1 + share) / last, 2.0)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Generator, Sequence
-from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,16 +13,15 @@ from hullcal.algorithm import calibration_test
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
 from hullcal.nulls import Null
-from hullcal.simulation.blocks import StudyError, WorkerDied, leave_interrupts_to_the_parent
+from hullcal.simulation.blocks import StudyError
 from hullcal.simulation.miscalibration import World
 from hullcal.simulation.specs import MeasureSpec, MinimizerSpec, Test
+from hullcal.simulation.workers import cut, in_any_order
 
 __all__ = ["Trials", "run_trials"]
 
 #: What streams are for.
 _DATA, _TEST = 0, 1
-#: Data sets that a worker gets at a time: about a second of work, and no more than this.
-_SECONDS, _MOST = 1.0, 100
 
 #: Number of rows, first data set, and the one after the last.
 Block = tuple[int, int, int]
@@ -45,11 +43,6 @@ class Trials:
         """How many of the data sets first, ..., last - 1 of so many rows are rejected."""
         n_samples, first, last = block
         return block, sum(self._rejected(n_samples, r) for r in range(first, last))
-
-    def in_worker(self, block: Block) -> tuple[Block, int]:
-        """The same where the process is a worker's."""
-        leave_interrupts_to_the_parent()
-        return self.rejections(block)
 
     def _rejected(self, n_samples: int, r: int) -> bool:
         try:
@@ -91,11 +84,7 @@ def _blocks(trials: Trials, sizes: Sequence[int], n_datasets: int) -> list[Block
     blocks = []
     for n_samples in reversed(sizes):
         seconds = test.cost(n_samples, n_members, n_classes, trials.n_resamples)
-        size = min(_MOST, max(1, round(_SECONDS / seconds)))
-        blocks += [
-            (n_samples, first, min(first + size, n_datasets))
-            for first in range(0, n_datasets, size)
-        ]
+        blocks += [(n_samples, first, last) for first, last in cut(n_datasets, seconds)]
     return blocks
 
 
@@ -107,18 +96,9 @@ def run_trials(
     if n_jobs == 1:
         yield from map(trials.rejections, blocks)
         return
-    import joblib
 
-    # Compile here and once, where a notice can be given; workers find it done.
-    replace(trials, n_resamples=1).rejections((blocks[-1][0], 0, 1))
-    parallel = joblib.Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator_unordered")
-    results = parallel(joblib.delayed(trials.in_worker)(block) for block in blocks)
-    try:
-        yield from results
-    except BrokenExecutor as error:
-        raise WorkerDied(f"a worker was lost ({type(error).__name__})") from error
-    finally:
-        with warnings.catch_warnings():
-            # Whoever stops early knows that results are lost.
-            warnings.simplefilter("ignore")
-            results.close()
+    def prepare() -> None:
+        # Compile here and once, where a notice can be given; workers find it done.
+        replace(trials, n_resamples=1).rejections((blocks[-1][0], 0, 1))
+
+    yield from in_any_order(trials.rejections, blocks, n_jobs=n_jobs, prepare=prepare)
