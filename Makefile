@@ -15,7 +15,7 @@ help:
 	@echo "make test-deep         run the tests that need PyTorch, on small real data sets"
 	@echo "make table1            train the networks of the paper's Table 1 and test them (an hour)"
 	@echo "make test-statistical  run the full level and power simulations (an hour)"
-	@echo "make coverage          run the tests uncompiled and report coverage"
+	@echo "make coverage          run the tests, compiled and not, and report coverage (half an hour)"
 	@echo "make lint              ruff and mypy"
 	@echo "make bench             speed and search quality against named opponents"
 	@echo "make bench-scale       time and memory up to ten million rows, and Dask (half an hour)"
@@ -65,9 +65,19 @@ table1: $(VENV)/made-deep
 test-statistical: $(VENV)/made
 	$(BIN)/python -m pytest -q -n auto -m statistical
 
-# Compiled loops are invisible to coverage, so the fast tests run once more without compilation.
-coverage: $(VENV)/made
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n auto -m "not statistical and not deep" --cov --cov-report=term
+# Compiled loops are invisible to coverage, so the tests that are about them run once more without
+# compilation, each for as long as tests/uncompiled_limit.py allows.
+LOOPS := measures measure_contract measures_to_the_letter nulls_to_the_letter entries_to_the_letter entries \
+	pair_sums passes streamed resampling streams simplex kernels hl_sketch uncertainty binning stopping stacked minimizers
+COVERED := $(BIN)/python -m pytest -q -n auto --cov --cov-append --cov-fail-under=0 --cov-report=
+coverage: $(VENV)/made-deep
+	rm -f .coverage
+	$(COVERED) -m "not statistical and not deep"
+	$(COVERED) -m deep tests/test_ensembles_torch.py tests/test_validation.py tests/test_preparation.py
+	NUMBA_DISABLE_JIT=1 PYTHONPATH=tests $(COVERED) -p uncompiled_limit \
+		-m "not statistical and not deep" -k "not uncompiled" \
+		$(LOOPS:%=tests/test_%.py)
+	$(BIN)/python -m coverage report
 
 lint: $(VENV)/made-lint
 	$(BIN)/ruff check .
