@@ -421,3 +421,13 @@ def test_a_pipe_is_not_waited_for(name, tmp_path):
     refused(tmp_path / name, "a pipe or device")
     if not name.endswith(".zarr"):
         refused(tmp_path, "a pipe or device")
+
+
+def test_columns_of_truth_values_are_numbers_and_those_of_text_are_not(tmp_path):
+    votes = np.array([[True, False], [False, True]])
+    pq.write_table(pa.table({"a:x": votes[:, 0], "a:y": votes[:, 1]}), tmp_path / "0.parquet")
+    store = open_store(tmp_path)
+    np.testing.assert_array_equal(store.read(0, 2)[0][:, 0], votes)
+    pq.write_table(pa.table({"a:x": ["1", "0"], "a:y": ["0", "1"]}), tmp_path / "0.parquet")
+    with pytest.raises(hc.InvalidInputError, match="must hold numbers; got the type string"):
+        open_store(tmp_path)

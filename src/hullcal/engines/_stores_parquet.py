@@ -82,7 +82,10 @@ def open_parquet(files: Sequence[Path]) -> Shards:
             columns = _arranged(path, list(schema.names))
             # Not by `to_pandas_dtype`, for which pyarrow before 20 needs pandas.
             kinds = {schema.field(name).type: name for name in columns.probs}
-            types = {arrow.array([], type=kind).to_numpy().dtype: kind for kind in kinds}
+            types = {
+                arrow.array([], type=kind).to_numpy(zero_copy_only=False).dtype: kind
+                for kind in kinds
+            }
             for kind in (kind for dtype, kind in types.items() if dtype.kind not in "biuf"):
                 came = f"the type {str(kind)[:60]} in column {kinds[kind][:60]!r} of {str(path)!r}"
                 raise refusal("probs", "must hold numbers", came, "Write them as float64.")
