@@ -57,6 +57,17 @@ def bin_indices(probabilities, edges, out):  # type: ignore[no-untyped-def]
             out[n] = bin_index(probabilities[n], edges)
 
 
+def bins_of(probabilities: NDArray[np.float64], n_bins: int) -> NDArray[np.intp]:
+    """`bin_index` of every probability, for those who have numpy at hand and no loop.
+
+    >>> bins_of(np.array([0.0, 0.5, 1.0]), 2)
+    array([0, 1, 1])
+    """
+    # Compared with the same doubles; side="right" puts an edge in the bin on its right. Rounding may
+    # have left a probability a little below 0.
+    return np.searchsorted(edges(n_bins), np.maximum(probabilities, 0.0), side="right") - 1
+
+
 @dataclass(frozen=True, slots=True)
 class ReliabilityTable:
     """What a reliability diagram shows: per bin, the row count, mean confidence and accuracy."""
@@ -75,12 +86,9 @@ def reliability_table(probs: ArrayLike, labels: ArrayLike, *, n_bins: int = 10) 
     """
     predictions, classes = check_single(probs, labels)
     n_bins = check_integer(n_bins, "n_bins", 1)
-    bin_edges = edges(n_bins)
     top = predictions.argmax(axis=1)
     confidence = predictions[np.arange(len(top)), top].astype(np.float64)
-    # searchsorted compares with the same doubles as bin_index, and side="right" puts an edge in the
-    # bin on its right.
-    index = np.searchsorted(bin_edges, confidence, side="right") - 1
+    index = bins_of(confidence, n_bins)
     counts = np.bincount(index, minlength=n_bins)
     with np.errstate(invalid="ignore"):
         return ReliabilityTable(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,15 +33,13 @@ class Distinct:
     def of(cls, probs: NDArray[Any]) -> Distinct:
         """Compare the members of predictions (n_samples, n_members, n_classes)."""
         n_members = probs.shape[1]
-        owner = np.empty(n_members, dtype=np.int64)
         # The first few numbers tell most members apart.
         n_rows = max(1, 16 // probs.shape[2])
         head = probs[:n_rows].transpose(1, 0, 2).reshape(n_members, -1)
         order = np.lexsort(head.T[::-1])
         sorted_head = head[order]
         if (sorted_head[1:] != sorted_head[:-1]).any(axis=1).all():
-            owner[order] = np.arange(n_members)
-            return cls(order, owner)
+            return cls(order, np.argsort(order))
 
         def compare(a: int, b: int) -> int:
             different = np.flatnonzero(probs[:, a, :] != probs[:, b, :])
@@ -49,9 +48,14 @@ class Distinct:
             n, k = divmod(int(different[0]), probs.shape[2])
             return -1 if probs[n, a, k] < probs[n, b, k] else 1
 
-        by_value = functools.cmp_to_key(compare)
+        return cls.compared(n_members, compare)
+
+    @classmethod
+    def compared(cls, n_members: int, compare: Callable[[int, int], int]) -> Distinct:
+        """Sort members by a comparison, -1, 0 or 1; those that it calls equal are one."""
+        owner = np.empty(n_members, dtype=np.int64)
         positions: list[int] = []
-        for member in sorted(range(n_members), key=by_value):
+        for member in sorted(range(n_members), key=functools.cmp_to_key(compare)):
             if not positions or compare(member, positions[-1]) != 0:
                 positions.append(member)
             owner[member] = len(positions) - 1

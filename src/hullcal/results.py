@@ -130,7 +130,7 @@ class CalibrationTestResult(Result):
     settings : dict
         Settings of measure, minimizer and null, and of the run.
     n_evaluations : int
-        Evaluations of the measure, on the data and on all replicates together.
+        Evaluations of the measure in the searches of the data and in all replicates together.
     converged : bool
         Whether the search on the data could not improve the point by its own steps; no proof of a
         global minimum.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable
 from typing import Any
 
@@ -57,14 +56,4 @@ def distinct_members(orders: Iterable[Order]) -> Distinct:
         total = order if total is None else np.where(total == 0, order, total)
     assert total is not None
     signs = total
-
-    def compare(a: int, b: int) -> int:
-        return int(signs[a, b])
-
-    positions: list[int] = []
-    owner = np.empty(len(signs), dtype=np.int64)
-    for member in sorted(range(len(signs)), key=functools.cmp_to_key(compare)):
-        if not positions or compare(member, positions[-1]) != 0:
-            positions.append(member)
-        owner[member] = len(positions) - 1
-    return Distinct(np.array(positions), owner)
+    return Distinct.compared(len(signs), lambda a, b: int(signs[a, b]))

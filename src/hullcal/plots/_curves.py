@@ -116,13 +116,8 @@ def _event(
     return probs[np.arange(len(k)), k].astype(np.float64), k == truth
 
 
-def _bins(predicted: NDArray[np.float64], n_bins: int) -> NDArray[np.intp]:
-    # Rounding may have left a probability a little below 0.
-    return np.searchsorted(binning.edges(n_bins), np.maximum(predicted, 0.0), side="right") - 1
-
-
 def _curve(predicted: NDArray[np.float64], came_true: NDArray[np.bool_], n_bins: int) -> Curve:
-    index = _bins(predicted, n_bins)
+    index = binning.bins_of(predicted, n_bins)
     counts = np.bincount(index, minlength=n_bins)
     with np.errstate(invalid="ignore"):
         return Curve(
@@ -141,7 +136,7 @@ def _consistency_band(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Quantiles per bin of the frequencies of labels that are redrawn from the predictions."""
     stream = np.random.default_rng(check_seed(rng))
-    index = _bins(predicted, n_bins)
+    index = binning.bins_of(predicted, n_bins)
     # A label drawn from the whole prediction is the event with exactly its probability.
     hits = [
         np.bincount(index, stream.random(len(index)) < predicted, minlength=n_bins)
