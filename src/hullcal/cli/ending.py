@@ -62,7 +62,8 @@ def ending() -> Iterator[None]:
             warnings.showwarning = _show_warning  # type: ignore[assignment]
             warnings.simplefilter("always", HullcalWarning)
             yield
-            sys.stdout.flush()
+            if sys.stdout is not None:  # as it is where whoever called has closed it
+                sys.stdout.flush()
             if _received:
                 # Swallowed by a library, under a command that has no progress to ask during.
                 _end_by_signal(_received[0], "that was noticed only when all was done")
