@@ -1,10 +1,12 @@
 """The program as a user starts it: what it prints, what it writes, and how it ends."""
 
 import csv
+import html
 import io
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -52,6 +54,23 @@ def folder(tmp_path_factory, data):
         np.save(folder / f"{'abc'[m]}.npy", probs[:, m])
     np.save(folder / "y.npy", labels)
     return folder
+
+
+# The page
+
+
+@pytest.mark.parametrize("given", [(), ("--seed=5",), ("--seed", "5")])
+def test_the_command_on_the_page_gives_the_same_numbers_again(folder, tmp_path, given):
+    page, numbers = tmp_path / "a.html", tmp_path / "a.json"
+    words = ["test", folder / "good.npz", "-D", "19", "--alpha", "0.1", *given, "--format", "json"]
+    done = run(*words, "--output", numbers, "--report", page)
+    assert done.returncode == 0, done.stderr
+    seed = json.loads(numbers.read_text(encoding="utf-8"))["results"][0]["seed"]
+    (command,) = re.findall(r"hullcal test [^<]*", page.read_text(encoding="utf-8"))
+    assert len(re.findall(r"--seed[ =](\d+)", command)) == 1
+    again = run(*shlex.split(html.unescape(command))[1:], "--force")
+    assert again.returncode == 0, again.stderr
+    assert json.loads(numbers.read_text(encoding="utf-8"))["results"][0]["seed"] == seed
 
 
 # What it says about itself

@@ -49,6 +49,6 @@ def command(seed: int, output: Path, quiet: bool) -> None:
                 click.echo(f"  {sentence}")
             click.echo()
     title = "Three ensembles on handwritten digits"
-    page = render(found, title=title, command=tables.command_line())
+    page = render(found, title=title, command=tables.command_line(seed))
     io.write_atomic(output, page, force=True)
     click.echo(f"The report: {output}")

@@ -36,7 +36,7 @@ def command(
     from hullcal.report import render
 
     assessment = run_tests(files, how)
-    page = render(assessment, title=title, command=tables.command_line())
+    page = render(assessment, title=title, command=tables.command_line(assessment.results[0].seed))
     io.write_atomic(output, page, force=force)
     for sentence in assessment.sentences():
         click.echo(sentence)

@@ -10,9 +10,12 @@ from typing import Any
 from hullcal.results import weights_in_words
 
 
-def command_line() -> str:
-    """The command as it was typed, to be repeated."""
-    return shlex.join(["hullcal", *sys.argv[1:]])
+def command_line(seed: int) -> str:
+    """The command as it was typed, to be repeated: with the seed, if that was left to chance."""
+    name, *words = sys.argv[1:] or [""]
+    if not any(word.partition("=")[0] == "--seed" for word in words):
+        words = ["--seed", str(seed), *words]
+    return shlex.join(["hullcal", name, *words])
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

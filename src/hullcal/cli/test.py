@@ -96,6 +96,10 @@ def _write_page(path: Path | None, assessment: Any, how: TestOptions, *, force: 
     from hullcal import io
     from hullcal.report import render
 
-    io.write_atomic(path, render(assessment, command=tables.command_line()), force=force)
+    io.write_atomic(
+        path,
+        render(assessment, command=tables.command_line(assessment.results[0].seed)),
+        force=force,
+    )
     if not how.quiet:
         click.echo(f"report: {path}", err=True)

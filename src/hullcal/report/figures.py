@@ -65,7 +65,8 @@ def some_rows(assessment: Assessment) -> tuple[ClassifierSet, NDArray[np.int32]]
 def _of_tests(assessment: Assessment) -> Iterator[tuple[Panel, str]]:
     yield (
         of_tests.level_curve(assessment.results),
-        "p-values with their Monte Carlo intervals: levels to the right of a dot reject.",
+        "p-values with their Monte Carlo intervals: levels to the right of a dot reject, before "
+        "adjustment for several measures.",
     )
     for result in assessment.results:
         yield (
