@@ -664,7 +664,8 @@ def test_an_interruption_within_a_pass_ends_it(n_jobs, monkeypatch):
     monkeypatch.setattr(jobs.Job, "over", interrupted)
     with pytest.raises(KeyboardInterrupt):
         streamed(probs, labels, null="paper", n_resamples=4, n_jobs=n_jobs)
-    assert len(begun) < 20
+    # However late the main thread hears of it: no more are begun than are waited for.
+    assert len(begun) <= 1 + 2 * n_jobs
 
 
 def test_a_large_array_is_read_where_it_is():

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import mmap
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
@@ -244,9 +245,17 @@ def in_order(
     if n_jobs == 1:
         yield from map(function, items)
         return
+    # No further ahead than keeps the threads busy: what waits takes memory, and what was begun must
+    # end before an interruption can.
+    begun: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(n_jobs) as pool:
         try:
-            yield from pool.map(function, items)
+            for item in items:
+                if len(begun) == 2 * n_jobs:
+                    yield begun.popleft().result()
+                begun.append(pool.submit(function, item))
+            while begun:
+                yield begun.popleft().result()
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
