@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # A process that stands still on one test for ten minutes says where, and ends; the test has failed.
-BOUNDED := -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
+# Hypothesis draws the same examples in every run here; pytest by itself draws new ones.
+BOUNDED := --hypothesis-seed=0 -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 
 .PHONY: help demo test test-deep test-statistical test-supply test-oldest test-newest fuzz hardening
 .PHONY: coverage mutation table1 lint bench bench-scale docs docs-figures golden clean
@@ -51,7 +52,7 @@ $(VENV)/made-docs: $(VENV)/made
 	touch $@
 
 demo: $(VENV)/made
-	$(BIN)/hullcal demo
+	$(BIN)/hullcal demo --force
 
 test: $(VENV)/made
 	$(BIN)/python -m pytest -q -n auto $(BOUNDED) -m "not statistical and not deep"
@@ -69,7 +70,7 @@ test-statistical: $(VENV)/made
 # compilation, each for as long as tests/uncompiled_limit.py allows.
 LOOPS := measures measure_contract measures_to_the_letter nulls_to_the_letter entries_to_the_letter entries \
 	pair_sums passes streamed resampling streams simplex kernels hl_sketch uncertainty stopping stacked minimizers
-COVERED := $(BIN)/python -m pytest -q -n auto --cov --cov-append --cov-fail-under=0 --cov-report=
+COVERED := $(BIN)/python -m pytest -q -n auto $(BOUNDED) --cov --cov-append --cov-fail-under=0 --cov-report=
 coverage: $(VENV)/made-deep
 	rm -f .coverage
 	$(COVERED) -m "not statistical and not deep"
@@ -97,6 +98,8 @@ docs: $(VENV)/made-docs
 docs-figures: $(VENV)/made
 	$(BIN)/python docs/architecture_figure.py
 	$(BIN)/python docs/report_figures.py
+	$(BIN)/python docs/index_figure.py
+	$(BIN)/python docs/shown_tables.py
 	$(BIN)/python -m docs.choosing_figures
 
 fuzz: $(VENV)/made

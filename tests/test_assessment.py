@@ -5,7 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from hullcal.assessment import Assessment
+import hullcal as hc
+from hullcal import InvalidInputError
+from hullcal.assessment import Assessment, assess
 from hullcal.pvalues import DOUBT
 from test_results import result
 
@@ -28,7 +30,8 @@ def said(*results):
 
 def test_a_measure_without_doubt_is_heard_before_a_smaller_p_value_in_doubt():
     assert said(by("cells", 0, doubtful=True), by("bins", 1)) == (
-        "No: the data speak against the claim that H (adjusted p = 0.02 by bins)."
+        "No: the data speak against the claim that H (adjusted p = 0.02 by bins). It is too close to "
+        "call; raise the resamples."
     )
 
 
@@ -41,7 +44,8 @@ def test_it_is_unclear_only_where_all_that_reject_are_in_doubt():
     unclear = said(by("cells", 0, doubtful=True), by("more", 1, doubtful=True), by("bins", 30))
     assert unclear == (
         "Unclear: the data seem to speak against the claim that H (adjusted p = 0.03 by cells), but "
-        "with too few rows for cells by null recentered; ask null stacked."
+        "with too few rows for cells by null recentered; ask null stacked. It is too close to call; "
+        "raise the resamples."
     )
     assert said(by("cells", 0, doubtful=True)).startswith("Unclear: the data seem to")
 
@@ -76,4 +80,69 @@ def test_what_is_unclear_is_still_a_rejection():
     found = Assessment(None, (by("cells", 0, doubtful=True), by("bins", 30)))
     assert found.sentences()[0].startswith("Unclear: ")
     assert found.rejected("recentered")
+    assert found.unclear("recentered")
     assert not Assessment(None, (by("cells", 30, doubtful=True),)).rejected("recentered")
+
+
+def test_a_rejection_without_doubt_and_no_rejection_are_clear():
+    assert not Assessment(None, (by("cells", 0, doubtful=True), by("bins", 0))).unclear(
+        "recentered"
+    )
+    assert not Assessment(None, (by("cells", 30, doubtful=True),)).unclear("recentered")
+
+
+def test_the_best_combination_is_that_of_the_smallest_value_by_the_first_measure():
+    settings = {"measure": {"n_bins": 10}}
+    elsewhere = by("bins", 50, null="maximized", settings=settings, weights=np.array([0.0, 1.0]))
+    best = by("bins", 60, settings=settings, weights=np.array([1.0, 0.0]))
+    finer = by("bins", 90, settings={"measure": {"n_bins": 20}})
+    other = by("cells", 95, settings=settings)
+    found = Assessment(None, (elsewhere, best, finer, other))
+    assert found.best is best
+    np.testing.assert_array_equal(found.weights, [1.0, 0.0])
+
+
+@pytest.mark.parametrize("journal", [5, "file"])
+def test_a_journal_is_a_folder(journal, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidInputError, match=r"`journal` must be a (path|folder)"):
+        assess(np.full((4, 2, 2), 0.5), [0, 1, 0, 1], n_resamples=9, journal=journal)
+
+
+def test_what_is_close_is_judged_after_adjustment():
+    far, near = by("a", 4), by("b", 1)
+    # Of six measures p = .05 is adjusted to .3, far from .05; of two p = .02 is adjusted to .04, near.
+    six = Assessment(None, (far, *(by(name, 90) for name in "bcdef")))
+    assert six.adjusted[0] == pytest.approx(0.3)
+    assert "too close" not in six.sentences()[0]
+    two = Assessment(None, (near, by("c", 90)))
+    assert two.rejected("recentered")
+    assert two.sentences()[0].endswith("It is too close to call; raise the resamples.")
+
+
+def test_a_note_says_whose_it_is_unless_it_is_everybodys():
+    shared = "of all"
+    one, two = by("a", 4, doubtful=True), by("b", 1)
+    results = [dataclasses.replace(each, notes=(*each.notes, shared)) for each in (one, two)]
+    assert Assessment(None, tuple(results)).notes() == [
+        f"a, recentered: {DOUBT}: and so on",
+        "of all",
+    ]
+
+
+def test_the_truth_gives_no_label_the_probability_0():
+    probs = np.full((12, 2, 3), [0.5, 0.5, 0.0])
+    labels = np.array([0, 1] * 5 + [2, 2])
+    found = assess(probs, labels, n_resamples=19, rng=0)
+    calibrated, truth = found.sentences()
+    assert "probability 0" not in calibrated
+    assert "some labels have probability 0 under every combination" in truth
+
+
+def test_resamples_that_cannot_reject_after_adjustment_are_remarked():
+    probs, labels = np.full((40, 2, 2), 0.5), [0, 1] * 20
+    options = {"measures": ["ece_conf", "ece_cwise"], "nulls": ["refit"], "rng": 0}
+    with pytest.warns(hc.HullcalWarning, match="adjusted for 2 measures.* could is 39"):
+        assess(probs, labels, n_resamples=38, **options)
+    assess(probs, labels, n_resamples=39, **options)

@@ -11,11 +11,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import hullcal as hc
+from hullcal.cli import working
 
 FAST = ("-D", "99", "--seed", "1")
 
@@ -173,6 +175,20 @@ def test_progress_goes_to_stderr_only(folder):
     assert run("test", folder / "good.npz", *FAST, "--quiet", TTY_COMPATIBLE="1").stderr == ""
 
 
+def test_a_log_is_told_now_and_then_how_far_it_is(monkeypatch, capsys):
+    clock = iter([0.0, 4.0, 11.0, 11.0, 15.0, 22.0, 22.0])
+    monkeypatch.setattr(working, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setenv("TTY_COMPATIBLE", "0")
+    with working.working(quiet=False) as report:
+        for done in (100, 1500, 1600, 2000):
+            report("ece_conf, refit", done, 2000)
+    assert capsys.readouterr() == (
+        "",
+        "hullcal: ece_conf, refit: 1,500 of 2,000 (75%)\n"
+        "hullcal: ece_conf, refit: 2,000 of 2,000 (100%)\n",
+    )
+
+
 # Other commands
 
 
@@ -183,6 +199,11 @@ def test_sizes_need_no_labels(folder, data):
     assert f"{expected.tv_diameter:.4g}" in done.stdout
     given = json.loads(run("sizes", folder / "good.npz", "--format", "json").stdout)
     assert given == pytest.approx(dict(expected))
+    (row,) = csv.DictReader(
+        io.StringIO(run("sizes", folder / "good.npz", "--format", "csv").stdout)
+    )
+    assert [*row] == [*given]
+    assert row["approximated"] == "False"
 
 
 def test_weights_are_written_one_a_line(folder, data, tmp_path):
@@ -278,7 +299,7 @@ def test_an_output_that_exists_is_refused_before_any_work(folder, tmp_path):
     assert "out.json" in done.stderr
     assert out.read_text() == "mine"
     assert run("test", folder / "good.npz", *FAST, "--output", out, "--force").returncode == 0
-    assert "Perhaps" in out.read_text()
+    assert len(json.loads(out.read_text())["results"]) == 2
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 4)])
@@ -328,3 +349,177 @@ def test_the_demo_judges_three_real_ensembles_and_writes_a_report(tmp_path):
     page = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
     assert "overconfident networks" in page
     assert "demo/report.html" in done.stdout
+
+
+def closed(*arguments):
+    """The exit code where nobody reads what is printed."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "hullcal", *map(str, arguments)]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, timeout=300)
+    os.close(writer)
+    assert b"Traceback" not in done.stderr
+    assert b"BrokenPipe" not in done.stderr
+    return done.returncode
+
+
+@pytest.mark.parametrize("command", ["measures", "--help", "--version", "test --help"])
+def test_a_reader_that_has_left_is_no_rejection(command):
+    assert closed(*command.split()) == 0
+
+
+def test_the_decision_is_the_exit_code_whether_anybody_reads_or_not(folder):
+    assert closed("test", folder / "bad.npz", *FAST) == 0
+    assert closed("test", folder / "good.npz", *FAST, "--exit-code") == 0
+    assert closed("test", folder / "bad.npz", *FAST, "--exit-code") == 1
+
+
+def test_classes_that_are_numbers_are_compared_as_numbers(tmp_path):
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet([1, 1], size=(80, 2))
+    labels = (rng.random(80) < probs.mean(axis=1)[:, 1]).astype(int)
+    np.savez(tmp_path / "x.npz", probs=probs, labels=labels)
+    np.savez(tmp_path / "text.npz", probs=probs, labels=labels.astype(str))
+    np.savez(tmp_path / "later.npz", probs=probs, labels=labels + 1)
+
+    def statistic(file, classes):
+        command = ("test", tmp_path / file, "--classes", classes, "--format", "json", *FAST)
+        found = json.loads(run(*command, "--null", "refit").stdout)
+        return found["results"][0]["statistic"]
+
+    straight = hc.minimize(
+        probs, labels, minimizer=hc.minimizers.Pairwise(max_evaluations=200), rng=1
+    )
+    swapped = hc.minimize(
+        probs, 1 - labels, minimizer=hc.minimizers.Pairwise(max_evaluations=200), rng=1
+    )
+    assert straight.value != swapped.value
+    assert statistic("x.npz", "0,1") == statistic("text.npz", "0,1") == straight.value
+    assert statistic("x.npz", "1,0") == statistic("text.npz", "1, 0") == swapped.value
+    assert statistic("later.npz", "1,2") == straight.value
+
+
+def test_labels_that_are_not_needed_are_not_looked_at(data, tmp_path):
+    np.savez(tmp_path / "x.npz", probs=data[0], labels=data[1][:-3])
+    done = run("sizes", tmp_path / "x.npz")
+    assert done.returncode == 0, done.stderr
+    assert run("test", tmp_path / "x.npz", *FAST).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--seed", "-1"), "--seed"),
+        (("--seed", "99999999999"), "--seed"),
+        (("-o", "there.html"), "`--output` must not exist yet"),
+        (("-o", "folder"), "`--output` must be a file"),
+    ],
+)
+def test_a_demo_refuses_before_any_work(options, words, tmp_path):
+    (tmp_path / "there.html").write_text("kept")
+    (tmp_path / "folder").mkdir()
+    done = run("demo", *options, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert words in done.stderr
+    assert done.stdout == ""
+    assert (tmp_path / "there.html").read_text() == "kept"
+
+
+def test_a_journal_that_is_a_file_is_called_one(folder, tmp_path):
+    (tmp_path / "file").write_text("")
+    done = run("test", folder / "good.npz", *FAST, "--journal", tmp_path / "file")
+    assert done.returncode == 2
+    assert "`--journal` must be a folder; got the file" in done.stderr
+
+
+def test_a_journal_without_its_first_line_is_of_no_use_and_that_is_said(folder, tmp_path):
+    command = ("test", folder / "good.npz", *FAST, "--null", "refit", "--journal", tmp_path / "j")
+    assert run(*command).returncode == 0
+    (journal,) = (tmp_path / "j").rglob("journal.jsonl")
+    first, *others = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(others))
+    done = run(*command, "--resume")
+    assert done.returncode == 2
+    assert "`--journal` needs a journal of hullcal" in done.stderr
+    assert "Choose another folder, or delete this one." in done.stderr
+    assert "--force" not in done.stderr
+    journal.write_bytes(first + b"?" + others[0] + others[1])
+    assert "Delete that line to compute its block again" in run(*command, "--resume").stderr
+
+
+def test_without_a_journal_nothing_can_be_resumed_and_nobody_says_so(folder):
+    script = (
+        "import os, signal\n"
+        "from hullcal.cli import run, working\n"
+        "working.check_signals = lambda: os.kill(os.getpid(), signal.SIGINT)\n"
+        f"run(['test', {str(folder / 'good.npz')!r}])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 130
+    assert "nothing was written" in done.stderr
+    assert "--resume" not in done.stderr
+
+
+def test_a_page_is_refused_for_what_only_workers_read(tmp_path):
+    (tmp_path / "shards").mkdir()
+    done = run("report", tmp_path / "shards", "--engine", "dask", "-o", tmp_path / "x.html")
+    assert done.returncode == 2
+    assert "`hullcal report` needs predictions in memory" in done.stderr
+
+
+def test_columns_named_by_numbers_are_classes_of_that_name(tmp_path):
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet([1, 1], size=90)
+    labels = (rng.random(90) < probs[:, 1]).astype(int)
+    lines = [f"{b},{a},{y + 1}" for (a, b), y in zip(probs.tolist(), labels, strict=True)]
+    (tmp_path / "x.csv").write_text("\n".join(["p_2,p_1,label", *lines]))
+    command = (
+        "test",
+        tmp_path / "x.csv",
+        *FAST,
+        "--format",
+        "json",
+        "--report",
+        tmp_path / "x.html",
+    )
+    done = run(*command)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["results"][0]["statistic"]
+    assert found == pytest.approx(hc.ConfidenceECE()(probs, labels), abs=1e-12)
+    page = (tmp_path / "x.html").read_text(encoding="utf-8")
+    right = (probs.argmax(axis=1) == labels).mean()
+    assert f"<dt>accuracy of the average</dt><dd>{right:.4f}</dd>" in page
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"), [("x.json", "{"), ("x.csv", "kind,"), ("x.txt", "200 ")]
+)
+def test_the_ending_of_a_file_says_what_is_written_to_it(name, begins, folder, tmp_path):
+    done = run("test", folder / "good.npz", *FAST, "--output", tmp_path / name)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / name).read_text().startswith(begins)
+    run("test", folder / "good.npz", *FAST, "--output", tmp_path / f"a-{name}", "--format", "csv")
+    assert (tmp_path / f"a-{name}").read_text().startswith("kind,")
+
+
+def test_one_classifier_is_asked_once(data, tmp_path):
+    np.savez(tmp_path / "x.npz", probs=data[0][:, :1], labels=data[1])
+    done = run("test", tmp_path / "x.npz", *FAST)
+    assert "200 rows, 1 member, 3 classes" in done.stdout
+    assert done.stdout.count("the classifier is calibrated") == 1
+    assert "Best combination" not in done.stdout
+
+
+def test_a_closed_stderr_changes_neither_output_nor_exit_code(folder, data, tmp_path):
+    probs, labels = data
+    np.savez(tmp_path / "few.npz", probs=probs[:8], labels=labels[:8])
+    for path, code in ((folder / "bad.npz", 1), (tmp_path / "few.npz", 0)):  # the second has notes
+        reader, writer = os.pipe()
+        os.close(reader)
+        command = [sys.executable, "-m", "hullcal", "test", str(path), *FAST, "--exit-code"]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=writer, timeout=300)
+        os.close(writer)
+        assert done.returncode == code
+        assert b"the claim that" in done.stdout

@@ -126,3 +126,20 @@ def test_a_run_that_was_stopped_names_its_journal_and_goes_on(folder, tmp_path, 
     whole = run(*command)
     assert resumed.returncode == 0, resumed.stderr
     assert without_time(resumed.stdout) == without_time(whole.stdout)
+
+
+def test_shards_may_name_classes_by_digits_or_by_numbers(tmp_path):
+    pytest.importorskip("distributed")
+    rng = np.random.default_rng(0)
+    probs, labels = rng.dirichlet(np.ones(2), size=(80, 2)), rng.integers(0, 2, 80)
+    found = []
+    for kind, given in (("numbers", labels), ("text", labels.astype(str))):
+        (tmp_path / kind).mkdir()
+        np.savez(tmp_path / kind / "a.npz", probs=probs, labels=given)
+        options = ("--engine", "dask", "--workers", 1, "--classes", "1,0", "--quiet")
+        done = run(tmp_path / kind, *FAST, *options)
+        assert done.returncode == 0, done.stderr
+        found.append(json.loads(done.stdout)["results"][0]["statistic"])
+    np.savez(tmp_path / "here.npz", probs=probs, labels=1 - labels)
+    here = json.loads(run(tmp_path / "here.npz", *FAST).stdout)["results"][0]["statistic"]
+    np.testing.assert_allclose(found, here, atol=1e-12)

@@ -589,7 +589,7 @@ def test_workers_with_another_hullcal(cluster, monkeypatch):
 
 def test_dask_that_is_not_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(hc.InvalidInputError, match=r"pip install 'hullcal\[dask\]'"):
+    with pytest.raises(hc.InvalidInputError, match="pip install dask distributed"):
         hc.calibration_test(PROBS, LABELS, engine="dask")
 
 
@@ -700,3 +700,18 @@ def test_a_script_says_nothing_at_its_end(interrupted, tmp_path):
         assert process.returncode == 0
     _, alive = psutil.wait_procs(workers, timeout=10)
     assert not alive
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"minimizer": "exact"},
+        {"measure": hc.SKCE(bandwidth="median")},
+        {"measure": lambda probs, labels: 0.1},
+    ],
+)
+def test_a_search_refuses_what_workers_cannot_do(settings, cluster):
+    array = pytest.importorskip("dask.array")
+    probs = array.from_array(np.full((30, 2, 3), 1 / 3), chunks=(10, 2, 3))
+    with pytest.raises(hc.InvalidInputError, match="dask"):
+        hc.minimize(probs, np.arange(30) % 3, **settings)

@@ -3,6 +3,7 @@
 import inspect
 import re
 import runpy
+import shutil
 import sys
 from itertools import combinations
 from types import ModuleType
@@ -242,7 +243,7 @@ def test_the_drawing_is_the_one_that_its_script_makes(tmp_path):
 @compiled
 def test_the_page_on_reports_has_a_section_for_every_part_of_a_report():
     script = runpy.run_path(str(DOCS / "report_figures.py"))
-    parts = script["headings"](script["page"](n_resamples=19))
+    parts = script["headings"](script["page"](n_resamples=99))
     page = (DOCS / "report_reading.md").read_text(encoding="utf-8")
     sections = re.findall(r"^###? (.+)$", page, flags=re.MULTILINE)
     assert sections[0] == "Verdict"
@@ -298,3 +299,16 @@ def test_the_reference_describes_nothing_twice_and_nothing_without_words():
         value = found_at(name)
         if isinstance(value, type | ModuleType) or callable(value):
             assert inspect.getdoc(value), name
+
+
+def test_the_tables_that_pages_show_are_those_of_the_studies(tmp_path):
+    shutil.copytree(DOCS / "figures", tmp_path / "figures")
+    script = runpy.run_path(str(DOCS / "shown_tables.py"))
+    script["main"].__globals__["FIGURES"] = tmp_path / "figures"
+    shown = sorted((DOCS / "figures").rglob("*_shown.csv"))
+    for path in shown:
+        (tmp_path / path.relative_to(DOCS)).unlink()
+    script["main"]()
+    assert len(shown) == len(list(tmp_path.rglob("*_shown.csv")))
+    for path in shown:
+        assert (tmp_path / path.relative_to(DOCS)).read_bytes() == path.read_bytes(), path.name

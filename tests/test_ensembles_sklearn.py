@@ -372,7 +372,7 @@ def test_the_whole_module_is_loaded_late_and_says_what_is_missing():
         "except ImportError as error: print(error)"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'hullcal[sklearn]'" in run.stdout
+    assert "pip install scikit-learn" in run.stdout
 
 
 # Few rows make a measure warn, and scikit-learn's checks use few.
@@ -617,3 +617,21 @@ def test_the_guide_page_runs_as_printed():
     failed, tried = doctest.testfile(str(page), module_relative=False)
     assert tried > 10
     assert failed == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"minimizer": "nope"}, "`minimizer` must be one of"),
+        ({"n_stages": 0}, "`n_stages` must be an integer"),
+        ({"objective": lambda probs, labels: 0.1}, "needs a residual vector"),
+    ],
+)
+def test_what_cannot_be_tested_later_is_refused_before_anything_is_fitted(options, words):
+    class Unfit(RandomForestClassifier):
+        def fit(self, X, y):
+            raise AssertionError("it was fitted")
+
+    weighted = hc.ensembles.WeightedEnsembleClassifier(Unfit(), **options)
+    with pytest.raises(hc.InvalidInputError, match=words):
+        weighted.fit(np.arange(40.0).reshape(20, 2), np.arange(20) % 2)

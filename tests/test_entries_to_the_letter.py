@@ -14,8 +14,13 @@ from hullcal.nulls import _passes, paper
 from hullcal.nulls._base import Resampling
 from hullcal.sets import ClassifierSet
 
-MEASURES = [hc.ConfidenceECE(n_bins=4), hc.ClasswiseECE(n_bins=4), hc.ClasswiseECE(n_bins=10)]
-IDS = ["ece_conf", "ece_cwise of 4", "ece_cwise of 10"]
+MEASURES = [
+    hc.ConfidenceECE(n_bins=4),
+    hc.ConfidenceECE(n_bins=7),
+    hc.ClasswiseECE(n_bins=4),
+    hc.ClasswiseECE(n_bins=10),
+]
+IDS = ["ece_conf of 4", "ece_conf of 7", "ece_cwise of 4", "ece_cwise of 10"]
 every_measure = pytest.mark.parametrize("measure", MEASURES, ids=IDS)
 N, K = 13, 50
 

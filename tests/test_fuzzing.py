@@ -3,13 +3,18 @@
 The whole is `make fuzz`; see `fuzzing` for what is tried.
 """
 
+import contextlib
 import gc
 import logging
+import tempfile
 import zipfile
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import hullcal as hc
 from fuzzing import (
@@ -19,11 +24,14 @@ from fuzzing import (
     parquet,
     readers,
     specimens,
+    stores,
     structures,
     toml_text,
 )
 from fuzzing.confined import GOOD, run
+from hullcal.cli import simulate
 from hullcal.files.journal import Journal, configuration_of
+from hullcal.files.source import Source
 
 SEED = 2024
 
@@ -72,6 +80,55 @@ def test_damaged_files_are_refused_or_read():
     counts = Counter(report["outcome"] for report in reports)
     assert min(counts["read"], counts["refused"]) > 10  # neither harmless nor hopeless
     assert len(reports) == len(numbers)
+
+
+#: Everybody who reads a file, and sound files for each.
+READERS = {
+    "predictions": (specimens.predictions, readers._used),
+    "labels": (
+        specimens.labels,
+        lambda path: hc.io.formats.read_labels(Source.of(path), "labels", None),
+    ),
+    "store": (stores.sound, stores.used),
+    "results": (specimens.results, hc.io.read_json),
+    "grid": (specimens.grids, lambda path: hc.simulation.Grid(**simulate._from_file(path))),
+}
+#: A place, how many bytes go there, and what comes instead.
+EDITS = st.lists(
+    st.tuples(
+        st.integers(0, 2**16),
+        st.integers(0, 40),
+        st.binary(max_size=8) | st.sampled_from(mutations.WORDS).map(str.encode),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+def spliced(content, edits):
+    if isinstance(content, dict):  # a folder; the first place says which of its files
+        inner = sorted(content)[edits[0][0] % len(content)]
+        return {**content, inner: spliced(content[inner], edits)}
+    for place, length, piece in edits:
+        place %= len(content) + 1
+        content = content[:place] + piece + content[place + length :]
+    return content
+
+
+@pytest.mark.filterwarnings("ignore::hullcal.HullcalWarning")
+@pytest.mark.parametrize(
+    ("reader", "name"),
+    [(reader, name) for reader, (sound, _) in READERS.items() for name in sound()],
+)
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(edits=EDITS)
+def test_no_edit_of_a_file_makes_its_reader_fail(reader, name, edits):
+    sound, read = READERS[reader]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        specimens.put(path, spliced(sound()[name], edits))
+        with contextlib.suppress(hc.InvalidInputError):
+            read(path)
 
 
 def test_forged_journals_are_refused_or_read():

@@ -205,7 +205,7 @@ def test_a_tiny_probability_is_not_taken_for_0():
 @example(0, "sure", 2, 10, 16, False)
 def test_the_exact_statistic_is_within_the_stated_error(seed, kind, k, n_bins, n_cells, possible):
     rng = np.random.default_rng(seed)
-    n = int(rng.integers(n_bins, 300))
+    n = int(rng.integers(max(2, n_bins), 300))
     probs = forecasts(rng, n, k, kind)
     labels = labels_of(rng, probs, possible=possible)
     measure = Sketch(n_bins=n_bins, n_cells=max(n_cells, n_bins))

@@ -22,12 +22,14 @@ import h5py
 import numpy as np
 import pytest
 import zarr
+from numcodecs.blosc import Blosc
 
 import hullcal
 import io_files
 from hullcal import InvalidInputError, io
 from hullcal.classical.result import ClassicalTestResult
 from hullcal.files import memory, writing, zarr_codecs
+from hullcal.files.names import label_values
 from hullcal.io import csv_files, result_fields
 from hullcal.results import CalibrationTestResult, MinimizeResult
 from io_files import CLASSES, LABELS, MEMBERS, PROBS, WRITERS, K, N, npy_bytes
@@ -184,7 +186,10 @@ def test_labels_that_are_among_the_classes_are_names_even_if_they_look_like_posi
 LONG = "row,member,class,probability\n"
 BAD_TABLES = {
     "neither form": ("a,b\n1,2\n", ["row,member,class,probability", "p_cat"]),
-    "an extra column": ("p_a,p_b,note\n1,0,x\n", ["'note'"]),
+    "an extra column": ("p_a,p_b,note\n1,0,x\n", ["the column 'note'", "`labels_key='note'`"]),
+    "an index": (",a:x,a:y,label\n0,.5,.5,x\n", ["the column ''", "otherwise drop it"]),
+    "labels alone": ("label\n1\n", ["long or wide form"]),
+    "classes alone": ("1,2,label\n.5,.5,1\n", ["If '1' is a class of one member, write p_ before"]),
     "semicolons": ("p_a;p_b\n1;0\n", ["commas"]),
     "a header alone": ("p_a,p_b\n", ["no line below the header"]),
     "blank lines": ("\n\n\n", ["blank lines only"]),
@@ -500,8 +505,7 @@ def test_a_missing_package_is_named_with_the_way_to_get_it(tmp_path, monkeypatch
         return real(name, *rest)
 
     monkeypatch.setattr(importlib, "import_module", absent)
-    extra = {"pyarrow": "parquet", "h5py": "hdf5"}.get(package, package)
-    refused(path, f"pip install 'hullcal[{extra}]'")
+    refused(path, f"`pip install {package}`")
 
 
 # --- memory -------------------------------------------------------------------------------------
@@ -979,3 +983,116 @@ def test_the_room_neither_unpickles_nor_evaluates():
 def test_the_home_of_a_user_whom_nobody_knows():
     with pytest.raises(InvalidInputError, match="must be the path of a file"):
         io.read("~no-such-user/probs.npy")
+
+
+@pytest.mark.parametrize("force", ["no", 0, None])
+def test_a_file_is_not_replaced_by_what_is_no_truth_value(force, tmp_path):
+    (tmp_path / "x.json").write_text("kept")
+    with pytest.raises(InvalidInputError, match="`force` must be True or False"):
+        io.write_atomic(tmp_path / "x.json", "new", force=force)
+    assert (tmp_path / "x.json").read_text() == "kept"
+
+
+def test_a_name_may_be_as_long_as_the_file_system_allows(tmp_path):
+    path = tmp_path / ("測" * 83 + ".txt")  # 253 bytes
+    io.write_atomic(path, "whole")
+    assert path.read_text() == "whole"
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(InvalidInputError, match="must have a name of at most 255 bytes"):
+        io.write_atomic(tmp_path / ("測" * 90), "whole")
+
+
+def test_members_are_files(tmp_path):
+    with pytest.raises(InvalidInputError, match="`member_files` must be paths of files"):
+        io.read(member_files=5)
+    np.save(tmp_path / "x.npy", np.full((4, 1, 2), 0.5))
+    assert io.read(tmp_path / "x.npy", member_files=None).probs.shape == (4, 1, 2)
+
+
+def test_members_may_be_named_by_an_array(tmp_path):
+    names = [tmp_path / "a.npy", tmp_path / "b.npy"]
+    for name in names:
+        np.save(name, np.full((4, 2), 0.5))
+    assert io.read(member_files=np.array(list(map(str, names)))).members == ("a", "b")
+
+
+def test_labels_written_as_floats_are_positions(tmp_path):
+    (tmp_path / "x.csv").write_text("p_0,p_1,label\n.5,.5,1.0\n.5,.5,0.0\n")
+    np.testing.assert_array_equal(io.read(tmp_path / "x.csv").labels, [1, 0])
+    (tmp_path / "y.txt").write_text("1.\n0.00\n")
+    found = io.read(tmp_path / "x.csv", labels=tmp_path / "y.txt").labels
+    np.testing.assert_array_equal(found, [1, 0])
+    (tmp_path / "z.txt").write_text("1.5\n0.0\n")
+    assert io.read(tmp_path / "x.csv", labels=tmp_path / "z.txt").labels.tolist() == [
+        "1.5",
+        "0.0",
+    ]
+
+
+def test_labels_that_are_not_wanted_are_not_read(tmp_path):
+    np.savez(tmp_path / "x.npz", probs=np.full((4, 1, 2), 0.5), labels=[0, 1])
+    assert io.read(tmp_path / "x.npz", needs_labels=False).labels is None
+    with pytest.raises(InvalidInputError, match="labels"):
+        io.read(tmp_path / "x.npz")
+
+
+def damaged_by_blosc(path, n_chunks, change):
+    """A store whose chunks are Blosc frames, each changed by a function."""
+    probs = np.full((30 * n_chunks, 2, 3), 1 / 3)
+    compressor = Blosc()
+    zarr.create_array(path, data=probs, chunks=(30, 2, 3), compressors=compressor, zarr_format=2)
+    chunks = [each for each in path.iterdir() if each.name != ".zarray" and each.name != ".zattrs"]
+    assert len(chunks) == n_chunks
+    for chunk in chunks:
+        chunk.write_bytes(change(bytearray(chunk.read_bytes())))
+
+
+def claiming(size):
+    """A frame that says it has so many bytes."""
+
+    def change(frame):
+        frame[12:16] = size.to_bytes(4, "little")
+        return frame
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change", [lambda frame: frame[:3], lambda frame: frame[:15], claiming(3), claiming(2**32 - 1)]
+)
+def test_a_blosc_frame_that_claims_more_than_it_has_is_refused(change, tmp_path):
+    damaged_by_blosc(tmp_path / "sound.zarr", 1, lambda frame: frame)
+    assert io.read(tmp_path / "sound.zarr").probs.shape == (30, 2, 3)
+    damaged_by_blosc(tmp_path / "x.zarr", 1, change)
+    with pytest.raises(InvalidInputError, match="a Blosc frame of"):
+        io.read(tmp_path / "x.zarr")
+
+
+def test_chunks_that_zarr_decodes_after_the_refusal_are_checked_too(tmp_path):
+    # The C library would read on behind the end of a frame, and crash the process now and then.
+    damaged_by_blosc(tmp_path / "x.zarr", 60, claiming(2**28))
+    script = (
+        "import sys, time\n"
+        "import numcodecs.blosc as blosc\n"
+        "from hullcal import InvalidInputError, io\n"
+        "reached, decode = [], blosc.Blosc.decode\n"
+        "blosc.Blosc.decode = lambda self, buf, out=None: reached.append(buf)\n"
+        "try:\n"
+        "    io.read(sys.argv[1])\n"
+        "except InvalidInputError as error:\n"
+        "    print(error)\n"
+        "time.sleep(1)\n"
+        "print(len(reached))\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "x.zarr")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert "a Blosc frame of" in done.stdout, done.stderr
+    assert done.stdout.splitlines()[-1] == "0"
+
+
+def test_where_digits_are_a_name_they_are_always_one():
+    # Otherwise some rows of a store would be read as positions, and others as names.
+    classes = ("1", "2", "other")
+    assert label_values(["0", "1"], classes).tolist() == ["0", "1"]
+    assert label_values(["1", "2"], classes).tolist() == ["1", "2"]
+    assert label_values(["1.0", "2"], None).tolist() == [1, 2]

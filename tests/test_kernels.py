@@ -194,3 +194,11 @@ def test_the_median_is_known_only_once_there_are_data(form):
     assert kernel.parameters(rows)[1] == median_total_variation(rows)
     fixed = FORMS[form](bandwidth=0.25)
     assert fixed.parameters(rows) == (kernel.parameters(rows)[0], 0.25)
+
+
+def test_a_kernel_derived_from_ours_is_one_of_ours():
+    class Own(ExponentialTV):
+        """A name of one's own."""
+
+    probs, labels = [[0.7, 0.3], [0.2, 0.8], [0.5, 0.5]], [0, 1, 0]
+    assert hc.SKCE(kernel=Own())(probs, labels) == hc.SKCE()(probs, labels)

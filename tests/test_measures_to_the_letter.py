@@ -106,6 +106,43 @@ def test_rows_in_any_disorder_are_sorted():
             assert hc.HosmerLemeshow(n_bins=n_bins)(probs, labels) == pytest.approx(expected)
 
 
+@pytest.mark.filterwarnings("ignore::hullcal.HullcalWarning")
+def test_parts_without_rows_count_nothing():
+    probs = np.array([[0.25, 0.75], [0.5, 0.5], [0.0, 1.0]])
+    labels = np.array([0, 1, 1], dtype=np.int32)
+    expected = oracles.hl_cwise(probs, labels, 5)
+    assert hc.HosmerLemeshow(n_bins=5)(probs, labels) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_first_part_is_the_larger_one_in_the_enclosure_too():
+    # Five rows in two parts, three and two; all cells are ties, so that the ends meet.
+    p = np.array([0.1, 0.2, 0.3, 0.7, 0.9])
+    labels = np.array([0, 1, 0, 1, 1])
+    cells = np.stack([np.ones(5), p, labels], axis=1)[None]
+    edges = np.stack([p, p], axis=1)[None]
+    gaps = [(1 - 0.6, 3), (2 - 1.6, 2)]
+    expected = sum(
+        (gap / n) ** 2 / (total / n) for (gap, n), total in zip(gaps, (0.6, 1.6), strict=True)
+    )
+    assert enclosure(cells, edges, 2, 5) == pytest.approx((expected, expected), rel=1e-12)
+
+
+def test_rows_that_all_fall_into_one_bucket_are_sorted_all_the_same():
+    # The two at the ends make buckets so wide that all others share one, in falling order.
+    n = 120
+    p = np.concatenate([0.5 + 1e-9 * np.arange(n - 2)[::-1], [0.0, 1.0]])
+    labels = (np.arange(n) % 3 == 0).astype(np.int32)
+    probs = np.stack([1 - p, p], axis=1)
+    expected = oracles.hl_cwise(probs, labels, 7)
+    assert hc.HosmerLemeshow(n_bins=7)(probs, labels) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", [*BINNED.values(), hc.SKCE])
+def test_settings_are_said_by_name(kind):
+    with pytest.raises(TypeError, match="positional"):
+        kind(5)
+
+
 def test_the_two_smallest_probabilities_are_put_in_order():
     # So close that they share a bucket, and in falling order. The smallest is drawn twice and fills
     # the first of two bins.

@@ -632,3 +632,45 @@ def test_members_with_exact_zeros_and_ones_are_searched_safely(measure):
         assert value == pytest.approx(0.0, abs=1e-12) or not certain_and_right
         assert min(weights) >= 0.0
         assert abs(sum(weights) - 1.0) <= 1e-12
+
+
+def test_the_exact_search_reaches_limits_that_rounding_hides():
+    # In the third row the members differ so little that the first steps into a cell change no bin.
+    # Just below .6 it shares the bin of the others: 1.7 are claimed and 2 come true, .3 of 3 rows.
+    probs = [[[0.55, 0.45]] * 2] * 2 + [[[0.599, 0.401], [0.601, 0.399]]]
+    with pytest.warns(hc.HullcalWarning, match="3 rows"):
+        found = hc.minimize(probs, [0, 0, 1], minimizer="exact")
+    assert found.value == pytest.approx(0.1, abs=1e-12)
+
+
+@pytest.mark.parametrize("measure", ["ece_conf", "ece_cwise"])
+@pytest.mark.parametrize(("spread", "seed"), [(0.01, 55), (0.001, 3), (0.0001, 5)])
+def test_no_search_finds_less_than_the_exact_one_where_members_nearly_agree(measure, spread, seed):
+    data = hc.simulation.scenario(
+        "S1", n_samples=20, n_members=2, n_classes=3, spread=spread, rng=seed
+    )
+    exact = hc.minimize(data.probs, data.labels, measure=measure, minimizer="exact")
+    searched = hc.minimize(
+        data.probs,
+        data.labels,
+        measure=measure,
+        minimizer=hc.minimizers.Pairwise(max_evaluations=400),
+        rng=0,
+    )
+    assert exact.value <= searched.value + 1e-9
+
+
+@pytest.mark.parametrize(("seed", "n_members"), [(51, 3), (7, 20)])
+def test_slsqp_ends_with_the_gradient_that_spends_its_budget(seed, n_members):
+    data = hc.simulation.scenario(
+        "S1", n_samples=60, n_members=n_members, n_classes=3, spread=1.0, rng=seed
+    )
+    for budget in (1, 50, 200):
+        search = hc.minimizers.Slsqp(max_evaluations=budget)
+        found = hc.minimize(data.probs, data.labels, measure="skce_ul", minimizer=search)
+        # Two starts, of which each finishes a gradient and is evaluated once more at its end.
+        assert found.n_evaluations <= budget + 2 * (n_members + 2)
+        assert found.value == pytest.approx(
+            hc.SKCE(estimator="ul")(hc.ClassifierSet(data.probs).mix(found.weights), data.labels),
+            abs=1e-12,
+        )

@@ -569,3 +569,11 @@ def test_an_assessment_does_not_say_no_where_it_doubts_the_p_value():
     assert found.rejected("recentered")
     assert found.sentences()[0].startswith("Unclear: the data seem to speak against")
     assert found.sentences()[1].startswith("Perhaps:")
+
+
+def test_maximized_says_what_its_weights_are():
+    probs = np.random.default_rng(0).dirichlet([1, 1], size=(30, 2))
+    result = hc.calibration_test(probs, [0, 1] * 15, null="maximized", n_resamples=19, rng=0)
+    assert result.notes == (
+        "null maximized: weights and statistic are where the p-value is largest",
+    )

@@ -9,14 +9,17 @@ import pytest
 import hullcal as hc
 import oracles
 from hullcal import InvalidInputError
+from hullcal._compiled.resampling import leaf_draws
 from hullcal._compiled.streams import LABELS, ROWS, key_of, uniform, uniform_weights
+from hullcal.engines import local
 from hullcal.engines.local import packed_problem
 from hullcal.files.journal import Journal
 from hullcal.measures import resolve
 from hullcal.minimizers import Pairwise
-from hullcal.nulls import _journal, _pool, _worlds, maximized, stacked
+from hullcal.nulls import _journal, _pool, _worlds, maximized, paper, stacked
 from hullcal.nulls._base import Replicates, Resampling, found
 from hullcal.nulls._single import of_combination
+from hullcal.nulls.paper import _line_2
 from hullcal.sets import ClassifierSet
 
 SEED = 5
@@ -82,6 +85,31 @@ def test_a_replicate_of_the_paper_is_lines_2_to_5():
     assert result.n_evaluations == 13
     assert len(seen) == 13
     np.testing.assert_array_equal(seen[12][1], labels)
+
+
+@pytest.mark.parametrize("rows", ["resampled", "permuted"])
+def test_a_pass_over_rows_has_the_replicates_of_predictions_in_memory(rows, monkeypatch):
+    probs, labels = a_set(2, 12, 3, 3)
+    options = {"null": hc.nulls.Paper(rows=rows), "minimizer": ONCE, "n_resamples": 5, "rng": SEED}
+    # The passes come first, so that no weights of the other way are left where theirs will be.
+    with monkeypatch.context() as patch:
+        patch.setattr(local, "_MANY_ROWS", 0)
+        patch.setattr(local, "_LARGE", 0)
+        patch.setattr(local, "packed_problem", None)
+        there = hc.calibration_test(probs, labels, alpha=0.5, **options)
+    here = hc.calibration_test(probs, labels, alpha=0.5, **options)
+    np.testing.assert_allclose(there.null_distribution, here.null_distribution, rtol=0, atol=1e-12)
+
+
+def test_only_where_order_matters_are_rows_drawn_in_any_order():
+    n = 1100  # more than a leaf
+    rows, levels = np.empty(n, dtype=np.uint32), np.empty(n)
+    draws = leaf_draws(KEY, np.arange(1), n)[0]
+    _line_2(KEY, 0, paper._RESAMPLE, draws, rows, levels)
+    first = int(draws[0])
+    assert rows[:first].max() < 1024 <= rows[first:].min()
+    _line_2(KEY, 0, paper._RESAMPLE_IN_ANY_ORDER, draws, rows, levels)
+    assert rows[:first].max() >= 1024
 
 
 def test_permuted_rows_are_shuffled_by_fisher_and_yates():
@@ -219,6 +247,14 @@ def test_the_score_counts_exceedances_and_breaks_ties_by_the_statistic():
     assert maximized._score(np.inf, np.array([0.1, np.inf])) == 0.5 - 1.0
     # However large, a statistic breaks ties and no more.
     assert maximized._score(1e12, np.full(3, 2e12)) < maximized._score(0.0, np.full(2, 1.0))
+
+
+def test_combinations_are_told_in_resamples():
+    told = []
+    resampling = Resampling(n_resamples=10, key=KEY, progress=lambda *counts: told.append(counts))
+    for calls in range(1, 5):
+        maximized._report(resampling, calls, 4)
+    assert told == [(2, 10), (5, 10), (7, 10)]
 
 
 def test_progress_is_told_once_a_resample_and_ends_after_the_search():
@@ -502,6 +538,8 @@ def test_a_run_stops_before_the_value_that_is_the_last_it_needs():
     enough = resampling.enough(1.0)
     assert enough(np.array([0.0, 2.0, 0.5])) is None
     assert enough(np.array([0.0, 2.0, 0.5, 1.0, 3.0])) == 3
+    fifth = Resampling(n_resamples=9, key=KEY, stop_after=5).enough(1.0)
+    assert fifth(np.array([2.0, 2.0, 0.5, 1.0, 3.0, 0.0, 1.0])) == 6
 
 
 def test_replicates_are_run_in_waves_and_counted():
@@ -589,7 +627,7 @@ def test_a_journal_of_something_else_is_refused(tmp_path):
     ):
         pass
     with (
-        pytest.raises(InvalidInputError, match=r"`journal`.* Name another folder\."),
+        pytest.raises(InvalidInputError, match=r"`journal`.* or delete this one\."),
         _journal.kept_in(tmp_path, {"seed": 2}),
     ):
         pass

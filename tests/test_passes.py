@@ -202,3 +202,7 @@ def test_passes_are_worth_while_sooner_where_entries_will_do():
     fewer_classes = objective_of(predictions(2_200, 2, 49, sharpness=4.0), hc.ClasswiseECE())
     assert fewer_classes.entries is not None
     assert _passes.work_of(fewer_classes) is None
+    # Pairs of neighbours do not add up row by row.
+    pairs = replace(objective, measure=hc.SKCE(estimator="ul"))
+    assert pairs.measure.halves_agree()
+    assert _passes.work_of(pairs) is None

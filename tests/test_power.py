@@ -572,3 +572,10 @@ def test_the_program_refuses_bad_options_in_their_own_names(file, arguments, sai
         run(["power", str(file), *map(str, arguments)])
     assert end.value.code == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_number_of_rows_may_be_an_array_without_axes():
+    options = {"n_datasets": 2, "n_resamples": 19, "rng": 0}
+    probs = np.random.default_rng(0).dirichlet([1, 1, 1], size=(40, 2))
+    found = hc.simulation.power(probs, n_samples=np.array(30), **options)
+    assert found.n_samples.tolist() == [30]

@@ -206,3 +206,11 @@ def test_the_published_overstatement_of_skce_is_the_two_sided_decision():
     assert rates["paper"] < 0.62
     assert rates["paper+two_sided"] > 0.8
     assert protocols.resolve("paper+two_sided").two_sided
+
+
+def test_the_scripts_hosmer_and_lemeshow_depend_on_the_order_of_ties():
+    measure = FirstClassHosmerLemeshow(n_bins=2)
+    probs = np.array([[0.5, 0.3, 0.2], [0.5, 0.1, 0.4], [0.5, 0.2, 0.3], [0.5, 0.4, 0.1]])
+    labels, order = np.array([0, 1, 2, 0]), [0, 2, 1, 3]
+    assert measure(probs, labels) != measure(probs[order], labels[order])
+    assert measure.order_matters

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -328,3 +329,24 @@ def test_numbers_that_are_no_pvalues_are_refused(bad):
 def test_a_method_of_adjustment_that_is_none_is_refused():
     with pytest.raises(InvalidInputError, match="`method`"):
         hc.adjust([0.5], method="bonferroni")
+
+
+def test_nothing_that_a_result_was_made_of_changes_it():
+    given = result()
+    described = given.to_dict()
+    again = type(given).from_dict(described)
+    described["settings"]["later"] = 1
+    described["notes"] = ("later",)
+    assert again == given
+    settings = {"measure": {"n_bins": 10}}
+    one = result(settings=settings)
+    settings["measure"]["n_bins"] = 99
+    assert one.settings == {"measure": {"n_bins": 10}}
+
+
+def test_a_result_that_was_pickled_is_frozen_as_before():
+    again = pickle.loads(pickle.dumps(result()))
+    assert again == result()
+    for array in (again.weights, again.null_distribution):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1.0

@@ -7,7 +7,7 @@ import pytest
 
 import hullcal as hc
 from hullcal import CalibrationTestResult, InvalidInputError, MinimizeResult
-from hullcal.results import printable, weights_in_words
+from hullcal.words import printable, weights_in_words
 from test_results import result as by_hand
 
 

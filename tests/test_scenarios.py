@@ -498,7 +498,7 @@ def test_members_depend_on_nothing_but_seed_and_size():
         ({"name": "calibrated", "spread": 0.1}, "`spread` has no meaning in scenario calibrated"),
         ({"name": "calibrated", "strength": 0.1}, "`strength` must be 1 in scenario calibrated"),
         ({"protocol": "scripts"}, "`protocol` must be paper, authors, .*; got 'scripts'"),
-        ({"rng": -1}, "`rng` must be None, a non-negative integer or"),
+        ({"rng": -1}, "`rng` must be None, a `numpy.random.Generator` or"),
     ],
 )
 def test_bad_scenarios_are_refused_by_name(changes, message):

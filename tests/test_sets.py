@@ -146,3 +146,19 @@ def test_with_labels_keeps_the_names_it_was_given() -> None:
     hull, got = ClassifierSet.with_labels(members(), ["y"] * 20, classes=["x", "y", "z"])
     assert hull.classes == ("x", "y", "z")
     assert got.tolist() == [1] * 20
+
+
+def test_names_that_are_numbers_become_their_digits():
+    numbered = ClassifierSet(np.full((4, 1, 2), 0.5), classes=[2, 1], members=["a"])
+    assert numbered.labels([2, 1, 1, 2]).tolist() == [0, 1, 1, 0]
+    named = numbered.named_by_text()
+    assert (named.classes, named.members) == (("2", "1"), ("a",))
+    assert named.labels([0, 1, 1, 0]).tolist() == [0, 1, 1, 0]
+    assert named.named_by_text() is named
+    plain = ClassifierSet(np.full((4, 1, 2), 0.5))
+    assert plain.named_by_text() is plain
+
+
+def test_a_number_and_its_digits_stay_two_classes():
+    both = ClassifierSet(np.full((4, 1, 2), 0.5), classes=[1, "1"]).named_by_text()
+    assert len(set(both.classes)) == 2

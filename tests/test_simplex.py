@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import LinearConstraint, minimize
 
+from hullcal import InvalidInputError
 from hullcal.simplex import dirichlet, normalise, project, uniform
 
 points = st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=9)
@@ -155,3 +156,9 @@ def test_a_weight_of_a_draw_has_a_beta_distribution(m, concentration):
     np.testing.assert_allclose(draws.sum(axis=1), 1.0, atol=1e-12)
     margin = stats.beta(concentration, (m - 1) * concentration)
     assert min(stats.kstest(column, margin.cdf).pvalue for column in draws.T) > 1e-4
+
+
+@pytest.mark.parametrize("point", [[math.nan, 1.0, 0.0], [math.inf, 0.0], [], [[0.5, 0.5]]])
+def test_what_has_no_nearest_point_is_refused(point):
+    with pytest.raises(InvalidInputError, match="`point` must be finite numbers on one axis"):
+        project(point)

@@ -17,9 +17,7 @@ import hullcal as hc
 import hullcal.files.memory
 from dask_cluster import WRITERS, predictions, write_npy, write_npz, write_parquet
 from hullcal import io
-from hullcal.engines._stores_parquet import _member_and_class
 from hullcal.engines.stores import open_store
-from hullcal.io.wide_form import wide_columns
 
 PROBS, LABELS = predictions(7000, 3, 4, dtype=np.float32)
 
@@ -80,22 +78,6 @@ def test_a_zarr_array_alone_and_one_with_names(tmp_path):
     store = open_store(tmp_path / "named")
     assert store.members == ("x", "y", "z")
     np.testing.assert_array_equal(store.read(5, 9)[0], PROBS[5:9])
-
-
-NAMES = [
-    ["a:cat", "a:dog"],
-    ["nets/v2/cat", "nets/v2/dog"],
-    ["a:b:cat", " a:b : dog "],
-    ["p_cat", "p_dog"],
-    ["cat", "dog"],
-    ["a:cat", "p_dog"],
-    [],
-]
-
-
-@pytest.mark.parametrize("names", NAMES, ids=str)
-def test_columns_are_understood_as_by_the_reader_of_whole_files(names):
-    assert _member_and_class(names) == wide_columns(names)
 
 
 @pytest.mark.parametrize(
@@ -431,3 +413,15 @@ def test_columns_of_truth_values_are_numbers_and_those_of_text_are_not(tmp_path)
     pq.write_table(pa.table({"a:x": ["1", "0"], "a:y": ["0", "1"]}), tmp_path / "0.parquet")
     with pytest.raises(hc.InvalidInputError, match="must hold numbers; got the type string"):
         open_store(tmp_path)
+
+
+def test_labels_as_text_mean_what_they_mean_in_a_single_file(tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for labels in (["0", "1", "0"], ["dog", "cat", "cat"], ["1.0", "0.0", "1.0"]):
+        columns = {"m:cat": [0.5] * 3, "m:dog": [0.5] * 3, "label": labels}
+        folder = tmp_path / labels[0]
+        folder.mkdir()
+        parquet.write_table(arrow.table(columns), folder / "a.parquet")
+        read = hc.io.read(folder / "a.parquet")
+        _, there = open_store(folder).read(0, 3)
+        assert there.tolist() == read.labels.tolist()

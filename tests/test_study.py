@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import importlib.util
+import io
 import json
 import re
 import warnings
@@ -486,3 +487,35 @@ def test_a_protocol_decides_by_its_own_rule():
 def test_one_test_takes_one_value_of_everything():
     with pytest.raises(InvalidInputError, match=r"`n_samples` must be one value.*Grid"):
         error_rates(n_samples=(10, 20))
+
+
+@pytest.mark.filterwarnings("ignore::hullcal.HullcalWarning")
+def test_a_line_end_in_a_name_ends_no_line():
+    def measure(probs, labels):
+        return 0.25
+
+    measure.__name__ = "=cmd\rx\ny"
+    study = run(Grid(**SIZES, scenario="S1", measure=measure, n_datasets=2, n_resamples=3))
+    for table in (files.tests_csv(study), files.rates_csv(study.rates())):
+        header, *rows = csv.reader(io.StringIO(table, newline=""))
+        assert {len(row) for row in rows} == {len(header)}
+        assert {row[header.index("measure")] for row in rows} == {"'=cmd\rx\ny"}
+
+
+@pytest.mark.parametrize("switch", ["resume", "force"])
+def test_what_a_switch_is_about_has_to_be_named(switch, tmp_path):
+    with pytest.raises(InvalidInputError, match="`folder` must name what"):
+        run(SMALL, **{switch: True})
+    (tmp_path / "tests.csv").write_text("kept")
+    with pytest.raises(InvalidInputError, match=f"`{switch}` must be True or False"):
+        run(SMALL, folder=tmp_path, **{switch: "no"})
+    assert (tmp_path / "tests.csv").read_text() == "kept"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"folder": 5}, "`folder` must be a path"), ({"backend": 7}, "`backend` must be one")],
+)
+def test_what_is_no_folder_and_no_backend(options, words):
+    with pytest.raises(InvalidInputError, match=words):
+        run(SMALL, **options)

@@ -426,3 +426,19 @@ def test_the_summary_says_whether_it_was_approximated():
         # The flag says it; that a warning says it too is allowed.
         warnings.simplefilter("ignore", hc.ApproximationWarning)
         assert uncertainty.summary(members(31, n=2, k=17)).approximated is True
+
+
+def test_the_hartley_measure_of_members_that_nearly_agree_has_digits_left():
+    # It is homogeneous in the difference of two members, so that shares of it are known.
+    rng = np.random.default_rng(0)
+    first = rng.dirichlet(np.ones(16))
+    change = rng.normal(size=16)
+    change = (change - change.mean()) * first.min()
+    sizes = [
+        float(
+            hc.uncertainty.generalized_hartley(np.stack([first, first + e * change])[None])[0] / e
+        )
+        for e in (1e-3, 1e-6, 1e-9)
+    ]
+    assert sizes[1] == pytest.approx(sizes[0], rel=1e-6)
+    assert sizes[2] == pytest.approx(sizes[0], rel=1e-3)

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hullcal import ClassifierSet
 from hullcal._validation import (
     HullcalWarning,
     InvalidInputError,
@@ -1170,7 +1171,7 @@ def test_a_generator_is_asked_once_for_128_bits() -> None:
 )
 def test_another_source_of_randomness_is_refused_with_what_is_accepted(rng: object) -> None:
     said = message(lambda: check_seed(rng))
-    assert "non-negative integer or a `numpy.random.Generator`" in said
+    assert "None, a `numpy.random.Generator` or a non-negative integer" in said
 
 
 # --- threads ------------------------------------------------------------------------------------
@@ -1196,3 +1197,34 @@ def test_all_cores_are_no_more_than_the_environment_allows(
 def test_workers_of_joblib_do_not_take_all_cores_each() -> None:
     found = joblib.Parallel(n_jobs=2)(joblib.delayed(check_jobs)(-1) for _ in range(2))
     assert sum(found) <= max(2, os.cpu_count())
+
+
+@pytest.mark.parametrize("seed", [10**5000, -(10**5000)], ids=["large", "negative"])
+def test_a_seed_that_nobody_could_write_down_is_refused(seed):
+    with pytest.raises(InvalidInputError, match=r"up to 4096 bits.* an integer of 16610 bits"):
+        check_seed(seed)
+    assert check_seed(2**4096 - 1) == 2**4096 - 1
+
+
+def test_a_count_that_nobody_could_write_down_is_refused():
+    with pytest.raises(InvalidInputError, match="an integer of 16610 bits"):
+        check_integer(-(10**5000), "n_bins", 1)
+
+
+@pytest.mark.parametrize("jobs", [0, -2, 1.5, "2", None, True])
+def test_jobs_are_a_count_or_all(jobs):
+    with pytest.raises(InvalidInputError, match="at least 1, or -1 for all cores"):
+        check_jobs(jobs)
+
+
+def test_zeros_are_no_votes_to_be_divided():
+    with pytest.raises(InvalidInputError, match="All values are 0") as refused:
+        ClassifierSet(np.zeros((10, 2, 3)))
+    assert "divide" not in str(refused.value)
+
+
+def test_a_label_that_cannot_be_looked_up_is_unknown():
+    labels = np.empty(2, dtype=object)
+    labels[:] = [("a", ["b"]), "cat"]
+    with pytest.raises(InvalidInputError, match="must be among `classes`"):
+        ClassifierSet(np.full((2, 1, 2), 0.5), classes=["cat", "dog"]).labels(labels)

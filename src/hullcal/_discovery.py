@@ -32,7 +32,8 @@ def named(name: object, registry: Mapping[str, Value], parameter: str, alternati
     if isinstance(name, str) and name in registry:
         return registry[name]
     raise InvalidInputError(
-        f"`{parameter}` must be one of {', '.join(sorted(registry))}, or {alternative}; got {name!r}."
+        f"`{parameter}` must be one of {', '.join(sorted(registry))}, or {alternative}; got "
+        f"{name!r:.80}. Mind the spelling."
     )
 
 

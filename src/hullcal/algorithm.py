@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,28 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-import hullcal
-from hullcal import engines, measures, minimizers, nulls, pvalues
+from hullcal import engines, measures, minimizers
 from hullcal._compiled.streams import key_of
-from hullcal._validation import (
-    HullcalWarning,
-    InvalidInputError,
-    check_flag,
-    check_fraction,
-    check_integer,
-    check_jobs,
-    check_seed,
-)
+from hullcal._validation import check_seed
 from hullcal.engines import Engine
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
-from hullcal.nulls import ONE_CALIBRATED, Null, Resampling, kept_in, kept_seed
+from hullcal.nulls import ONE_CALIBRATED, Null, kept_in
+from hullcal.planning import Plan
 from hullcal.progress import reporting
 from hullcal.results import CalibrationTestResult, MinimizeResult
 from hullcal.sets import ClassifierSet
-
-#: What a result says whose replicates were searched only as far as its p-value asks.
-_BOUNDS = ("searches ended below the statistic, so that null values there are bounds from above",)
 
 
 def calibration_test(
@@ -115,72 +103,45 @@ def calibration_test(
     >>> calibration_test(members, labels, n_resamples=99, rng=1).rejected
     False
     """
-    g = measures.resolve(measure)
-    reference = nulls.resolve(null)
-    easy = g.easily_searched and reference.searches_measure
-    search = minimizers.resolve(minimizer).budgeted(in_test=True, easy=easy)
-    alpha, n_resamples = check_level(alpha, n_resamples)
-    stop_after = check_stop(stop_after, reference)
-    check_keeping(journal, reference)
-    n_jobs = check_jobs(n_jobs)
-    check_flag(pvalue_only, "pvalue_only")
-    seed = check_seed(rng if rng is not None or journal is None else kept_seed(journal))
+    plan = Plan.of(
+        measure=measure,
+        null=null,
+        minimizer=minimizer,
+        n_resamples=n_resamples,
+        alpha=alpha,
+        stop_after=stop_after,
+        pvalue_only=pvalue_only,
+        journal=journal,
+        rng=rng,
+        n_jobs=n_jobs,
+    )
     options: dict[str, Any] = {"classes": classes, "from_logits": from_logits, "from_log": from_log}
     with engines.resolve(engine, probs).open(probs, labels, **options) as data:
-        g.check(data.n_samples)
-        search.check(g, data.n_members)
-        reference.check(g, search)
-        in_memory = reference.needs_predictions(g) or search.needs_predictions
-        data.check(g, in_memory=in_memory, draws_rows=reference.draws_rows)
-        problem = data.problem(g, in_memory=in_memory, n_jobs=n_jobs)
-        # Of one member nothing is searched, nor by other nulls in a replicate; other searches go on.
-        searched = reference.minimizes_replicates and problem.objective.n_members > 1
-        pvalue_only = pvalue_only and searched and search.ends_early
-        settings = {
-            "measure": problem.objective.measure.settings(),
-            "minimizer": search.settings(),
-            "null": reference.settings(),
-            **_shortcuts(stop_after, n_resamples, pvalue_only),
-        }
-        sizes = (data.n_samples, data.n_members, data.n_classes)
-        names = (g.name, search.name, reference.name)
-        kept = {
-            "version": hullcal.__version__,
-            "names": names,
-            "settings": settings,
-            "seed": seed,
-            "D": n_resamples,
-            "sizes": sizes,
-        }
+        problem = plan.problem(data)
+        kept = plan.configuration(data, problem)
         with reporting(progress) as report, kept_in(journal, kept) as finished:
-            resampling = Resampling(
-                n_resamples, key_of(seed), n_jobs, report, stop_after, finished, pvalue_only
-            )
             # Lines 1 to 5 and line 7; lines 6 and 8 follow from what they leave behind.
-            outcome = reference.run(problem, search, resampling)
-        exactness = problem.objective.notes_at(outcome.weights)
-        notes = (*data.notes, *problem.notes(), *exactness, *outcome.notes)
+            outcome = plan.null.run(
+                problem, plan.search, plan.resampling(problem, report, finished)
+            )
+        notes = (*data.notes, *problem.notes(), *problem.objective.notes_at(outcome.weights))
     return CalibrationTestResult(
         statistic=outcome.statistic,
         weights=problem.distinct.share(outcome.weights),
         null_distribution=outcome.distribution,
-        alpha=alpha,
-        hypothesis=reference.hypothesis if data.n_members > 1 else ONE_CALIBRATED,
-        measure=g.name,
-        null=reference.name,
-        minimizer=search.name,
-        settings=settings,
+        alpha=plan.alpha,
+        hypothesis=plan.null.hypothesis if data.n_members > 1 else ONE_CALIBRATED,
+        measure=plan.measure.name,
+        null=plan.null.name,
+        minimizer=plan.search.name,
+        settings=plan.settings(problem),
         n_evaluations=outcome.n_evaluations,
         converged=outcome.converged,
-        seed=seed,
+        seed=plan.seed,
         n_samples=data.n_samples,
         n_classes=data.n_classes,
         members=data.members,
-        notes=(
-            *notes,
-            *_stopped(len(outcome.distribution), n_resamples, stop_after),
-            *(_BOUNDS if pvalue_only else ()),
-        ),
+        notes=(*notes, *outcome.notes, *plan.notes(problem, len(outcome.distribution))),
     )
 
 
@@ -216,6 +177,7 @@ def minimize(
     with engines.resolve(None, probs).open(probs, labels, **options) as data:
         g.check(data.n_samples)
         search.check(g, data.n_members)
+        data.check(g, in_memory=search.needs_predictions, draws_rows=False)
         problem = data.problem(g, in_memory=search.needs_predictions, n_jobs=1)
         minima = search.minimize(problem.objective, key_of(seed))
         exactness = problem.objective.notes_at(minima.weights[0])
@@ -234,59 +196,4 @@ def minimize(
         seed=seed,
         members=data.members,
         notes=notes,
-    )
-
-
-def check_level(alpha: float, n_resamples: int) -> tuple[float, int]:
-    """Both, checked; a warning if they cannot reject together."""
-    alpha = check_fraction(alpha, "alpha")
-    n_resamples = check_integer(n_resamples, "n_resamples", 1)
-    if pvalues.rejections_allowed(n_resamples, alpha) == 0:
-        warnings.warn(
-            f"no p-value of {n_resamples} resamples can be {alpha:g} or less, so nothing can be "
-            f"rejected; the smallest `n_resamples` that could is "
-            f"{pvalues.smallest_n_resamples(alpha)}.",
-            HullcalWarning,
-            stacklevel=3,
-        )
-    return alpha, n_resamples
-
-
-def check_stop(stop_after: int | None, reference: Null) -> int | None:
-    """The number of exceedances, checked; refused for a null that cannot stop early."""
-    if stop_after is None:
-        return None
-    if not reference.can_stop:
-        raise InvalidInputError(
-            f"`stop_after` must be None with null `{reference.name}`, whose p-value is the largest of "
-            f'several; got {stop_after!r}. Leave it out, or use null="recentered" or "refit".'
-        )
-    return check_integer(stop_after, "stop_after", 2)
-
-
-def check_keeping(journal: object, reference: Null) -> None:
-    """Refuse a journal for a null whose resamples are never finished one by one."""
-    if journal is not None and not reference.can_keep:
-        raise InvalidInputError(
-            f"`journal` must be None with null `{reference.name}`, which has no finished resamples to "
-            f'keep; got {str(journal)!r}. Leave it out, or use null="recentered" or "refit".'
-        )
-
-
-def _shortcuts(stop_after: int | None, n_resamples: int, pvalue_only: bool) -> dict[str, Any]:
-    """Settings of a run that need not go all the way; D, as such a run may leave fewer null values."""
-    taken: dict[str, Any] = {}
-    if stop_after is not None:
-        taken |= {"stop_after": stop_after, "n_resamples": n_resamples}
-    if pvalue_only:
-        taken["pvalue_only"] = True
-    return taken
-
-
-def _stopped(n_kept: int, n_resamples: int, stop_after: int | None) -> tuple[str, ...]:
-    if stop_after is None or n_kept == n_resamples:
-        return ()
-    return (
-        f"stopped at resample {n_kept + 1} of {n_resamples}, the number {stop_after} to reach the "
-        "statistic",
     )

@@ -12,41 +12,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal import engines, minimizers, uncertainty
+from hullcal import engines, minimizers, pvalues, uncertainty
 from hullcal import measures as measure_room
 from hullcal import nulls as null_room
-from hullcal._validation import HullcalWarning, InvalidInputError, check_integer, check_seed
-from hullcal.algorithm import calibration_test, check_keeping, check_stop
+from hullcal._validation import (
+    HullcalWarning,
+    InvalidInputError,
+    check_fraction,
+    check_integer,
+    check_seed,
+)
+from hullcal.algorithm import calibration_test
 from hullcal.engines import Data, Engine, Opened
+from hullcal.files.journal import check_folder
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
 from hullcal.nulls import Null, kept_seed
+from hullcal.planning import check_beside, check_keeping, check_stop
 from hullcal.results import CalibrationTestResult, adjust
 from hullcal.sets import ClassifierSet
+from hullcal.verdicts import Answer, Heard, answer, sentence
 
 Progress = Callable[[str, int, int], None]
 
 #: Both questions: contains a calibrated classifier, contains the truth.
 BOTH = ("recentered", "refit")
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What is said if one test speaks for its null; the level decides which of it.
-
-    Attributes
-    ----------
-    rejecting : str
-        At levels that the adjusted p-value reaches.
-    standing : str
-        At the others.
-    close : str
-        What `standing` is followed by where the level is inside the p-value's interval.
-    """
-
-    rejecting: str
-    standing: str
-    close: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,15 +54,15 @@ class Assessment:
     data: Data
     results: tuple[CalibrationTestResult, ...]
 
-    @property
+    @cached_property
     def classifiers(self) -> ClassifierSet:
-        """The set itself, if it is in memory."""
+        """The set itself, if it is in memory; `labels` are positions of its classes."""
         if self.data.classifiers is None:
             raise InvalidInputError(
                 "`engine` must be local where predictions are to be shown or measured; got data that "
                 "only workers have seen. Test a part of them that fits into memory."
             )
-        return self.data.classifiers
+        return self.data.classifiers.named_by_text()
 
     @property
     def labels(self) -> NDArray[np.int32]:
@@ -106,56 +96,60 @@ class Assessment:
         return uncertainty.summary(self.classifiers)
 
     @property
+    def best(self) -> CalibrationTestResult:
+        """The test whose weights are the best combination by the first measure.
+
+        The null `maximized` has weights of its own, so that not every test would do.
+        """
+        first = self.results[0]
+        same = (first.measure, first.settings.get("measure"))
+        own = [e for e in self.results if (e.measure, e.settings.get("measure")) == same]
+        return min(own, key=lambda result: result.statistic)
+
+    @property
     def weights(self) -> NDArray[np.float64]:
         """The best combination by the first measure."""
-        return self.results[0].weights
+        return self.best.weights
 
     def rejected(self, null: str) -> bool:
         """Whether some measure rejects what this null tests, after adjustment.
 
         A doubtful p-value counts as any other, so also where the sentence begins with "Unclear".
         """
-        pairs = zip(self.results, self.adjusted, strict=True)
-        return any(result.null == null and p <= result.alpha for result, p in pairs)
+        return bool(self._rejecting(null))
+
+    def unclear(self, null: str) -> bool:
+        """Whether what this null tests is rejected by doubtful p-values only."""
+        rejecting = self._rejecting(null)
+        return bool(rejecting) and all(each.result.doubtful for each in rejecting)
+
+    def notes(self) -> list[str]:
+        """What the tests have to say beside their numbers; if not all of them, who says it."""
+        said: dict[str, list[str]] = {}
+        for result in self.results:
+            for note in result.notes:
+                said.setdefault(note, []).append(f"{result.measure}, {result.null}")
+        return [
+            note if len(who) == len(self.results) else f"{'; '.join(who)}: {note}"
+            for note, who in said.items()
+        ]
 
     def sentences(self) -> list[str]:
         """One plain sentence for each question."""
-        return [self._sentence(null) for null in self.nulls]
+        return [sentence(self._own(null)) for null in self.nulls]
 
     def answers(self) -> list[Answer]:
         """What each of `results` would say if it spoke for its null."""
+        families = [result.null for result in self.results]
         pairs = zip(self.results, self.adjusted, strict=True)
-        return [self._answer(result, p) for result, p in pairs]
+        return [answer(each, p, several=families.count(each.null) > 1) for each, p in pairs]
 
-    def _answer(self, result: CalibrationTestResult, adjusted: float) -> Answer:
-        hypothesis, null = result.hypothesis, result.null
-        n_own = sum(each.null == null for each in self.results)
-        word = "adjusted p" if n_own > 1 else "p"
-        figure = f"{word} = {adjusted:.3g} by {result.measure}"
-        rejecting = f"No: the data speak against the claim that {hypothesis} ({figure})."
-        if result.doubtful:
-            rejecting = (
-                f"Unclear: the data seem to speak against the claim that {hypothesis} ({figure}), but "
-                f"with too few rows for {result.measure} by null {null}; ask null stacked."
-            )
-        also = " and what they stop after" if "stop_after" in result.settings else ""
-        return Answer(
-            rejecting,
-            f"Perhaps: the data do not speak against the claim that {hypothesis} ({figure}).",
-            f" It is too close to call; raise the resamples{also}.",
-        )
-
-    def _sentence(self, null: str) -> str:
-        # The report's script decides so too, at the level of its slider.
+    def _own(self, null: str) -> list[Heard]:
         every = zip(self.adjusted, self.results, self.answers(), strict=True)
-        own = [each for each in every if each[1].null == null]
-        rejecting = [each for each in own if each[0] <= each[1].alpha]
-        # A doubt of one measure is none of another that rejects as well.
-        certain = [each for each in rejecting if not each[1].doubtful]
-        _, result, answer = min(certain or rejecting or own, key=lambda each: each[0])
-        if rejecting:
-            return answer.rejecting
-        return answer.standing + answer.close * result.too_close_to_call
+        return [Heard(*each) for each in every if each[1].null == null]
+
+    def _rejecting(self, null: str) -> list[Heard]:
+        return [each for each in self._own(null) if each.rejects]
 
 
 def assess(
@@ -207,11 +201,8 @@ def assess(
             for g in chosen:
                 g.check(data.n_samples)
         for g in chosen:
-            search.check(g, data.n_members)
             for reference in references:
-                reference.check(g, search)
-                in_memory = reference.needs_predictions(g) or search.needs_predictions
-                data.check(g, in_memory=in_memory, draws_rows=reference.draws_rows)
+                check_beside(data, g, reference, search)
         for reference in references:
             check_stop(stop_after, reference)
             check_keeping(journal, reference)
@@ -222,6 +213,7 @@ def assess(
             rng = next((seed for seed in seeds if seed is not None), None)
         seed = check_seed(rng)
         n_resamples = check_integer(n_resamples, "n_resamples", 1)
+        _check_enough(n_resamples, check_fraction(alpha, "alpha"), len(chosen))
         total = n_resamples * len(tests)
         results: list[CalibrationTestResult] = []
         for (g, reference), folder in zip(tests, folders, strict=True):
@@ -253,15 +245,29 @@ def assess(
     return Assessment(data, tuple(results))
 
 
+def _check_enough(n_resamples: int, alpha: float, n_measures: int) -> None:
+    """Warn where p-values could reject, but not once they are adjusted for several measures."""
+    share = alpha / n_measures
+    if n_measures > 1 and 1 / (n_resamples + 1) <= alpha and 1 / (n_resamples + 1) > share:
+        warnings.warn(
+            f"adjusted for {n_measures} measures, no p-value of {n_resamples} resamples can be "
+            f"{alpha:g} or less, so nothing can be rejected; the smallest `n_resamples` that could is "
+            f"{pvalues.smallest_n_resamples(share)}.",
+            HullcalWarning,
+            stacklevel=3,
+        )
+
+
 def _folders(
     journal: str | Path | None, tests: Sequence[tuple[Measure, Null]]
 ) -> list[Path | None]:
     """A folder for the journal of each test; tests of one name are numbered."""
     if journal is None:
         return [None] * len(tests)
+    place = check_folder(journal, "journal")
     names: list[str] = []
     for g, reference in tests:
         name = f"{g.name}-{reference.name}"
         earlier = sum(other.partition(".")[0] == name for other in names)
         names.append(f"{name}.{earlier + 1}" if earlier else name)
-    return [Path(journal) / name for name in names]
+    return [place / name for name in names]

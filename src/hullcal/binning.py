@@ -1,4 +1,4 @@
-"""Which bin a probability belongs to: the edge rule, stated once for every measure, plot and loop."""
+"""Which bin a probability belongs to: the rules, stated once for every measure, plot and loop."""
 
 from __future__ import annotations
 
@@ -66,6 +66,16 @@ def bins_of(probabilities: NDArray[np.float64], n_bins: int) -> NDArray[np.intp]
     # Compared with the same doubles; side="right" puts an edge in the bin on its right. Rounding may
     # have left a probability a little below 0.
     return np.searchsorted(edges(n_bins), np.maximum(probabilities, 0.0), side="right") - 1
+
+
+@compiled
+def part_size(j, n_samples, n_bins):  # type: ignore[no-untyped-def]
+    """Rows of part j where N sorted rows are cut into B; the first N mod B parts have one more.
+
+    >>> [part_size(j, 11, 4) for j in range(4)]
+    [3, 3, 3, 2]
+    """
+    return n_samples // n_bins + int(j < n_samples % n_bins)
 
 
 @dataclass(frozen=True, slots=True)

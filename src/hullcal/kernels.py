@@ -29,6 +29,8 @@ class Kernel:
     """
 
     name: ClassVar[str]
+    #: What the compiled loops know it by.
+    form: ClassVar[float]
     bandwidth: float | Literal["median"] = 1.0
 
     def __post_init__(self) -> None:
@@ -43,16 +45,13 @@ class Kernel:
                 "give a number to evaluate a kernel by itself."
             )
         distance = 0.5 * float(np.abs(np.subtract(p, q)).sum())
-        return float(kernel_factor(distance, self._code(), float(self.bandwidth)))
+        return float(kernel_factor(distance, self.form, float(self.bandwidth)))
 
     def parameters(self, average: NDArray[np.floating]) -> tuple[float, float]:
         """Form and bandwidth for the compiled loops; `average` is the mean member (N, K)."""
         if self.bandwidth == "median":
-            return self._code(), median_total_variation(average)
-        return self._code(), float(self.bandwidth)
-
-    def _code(self) -> float:
-        return float([ExponentialTV, GaussianTV].index(type(self)))
+            return self.form, median_total_variation(average)
+        return self.form, float(self.bandwidth)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +63,7 @@ class ExponentialTV(Kernel):
     """
 
     name: ClassVar[str] = "exponential"
+    form: ClassVar[float] = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +75,7 @@ class GaussianTV(Kernel):
     """
 
     name: ClassVar[str] = "gaussian"
+    form: ClassVar[float] = 1.0
 
 
 def kernel_named(kernel: str | Kernel, bandwidth: float | Literal["median"]) -> Kernel:
@@ -84,7 +85,8 @@ def kernel_named(kernel: str | Kernel, bandwidth: float | Literal["median"]) -> 
         return kernel
     if not isinstance(kernel, str) or kernel not in forms:
         raise InvalidInputError(
-            f"`kernel` must be one of {sorted(forms)} or a Kernel; got {kernel!r}."
+            f"`kernel` must be one of {sorted(forms)} or a Kernel; got {kernel!r:.80}. Mind the "
+            "spelling."
         )
     return forms[kernel](bandwidth=bandwidth)
 

@@ -49,13 +49,13 @@ def rejections_allowed(n_resamples: int, alpha: float) -> int:
 def critical_value(null: NDArray[np.float64], alpha: float) -> float:
     """The (D+1-k)-th smallest null value: a statistic above it (and not tied) is rejected.
 
-    +inf when D is too small to reject at `alpha`; -inf where every statistic would be rejected.
+    +inf when D is too small to reject at `alpha`.
     """
     k = rejections_allowed(len(null), alpha)
     if k == 0:
         return math.inf
     rank = len(null) + 1 - k
-    return float(np.partition(null, rank - 1)[rank - 1]) if rank > 0 else -math.inf
+    return float(np.partition(null, rank - 1)[rank - 1])
 
 
 def smallest_n_resamples(alpha: float) -> int:

@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 
 from hullcal import pvalues
 from hullcal._validation import InvalidInputError, check_fraction
-
-#: Members shown by name when a result is printed.
-_SHOWN = 6
+from hullcal.words import weights_in_words
 
 
 def _plain(value: Any) -> Any:
@@ -29,12 +27,16 @@ class Result:
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            value = getattr(self, each.name)
+            # A copy: whoever passed the value goes on writing to it, and changes no result.
+            value = copy.deepcopy(getattr(self, each.name))
             if isinstance(value, np.ndarray):
-                # A copy: whoever passed the array goes on writing to it, and changes no result.
-                frozen = np.array(value)
-                frozen.flags.writeable = False
-                object.__setattr__(self, each.name, frozen)
+                value.flags.writeable = False
+            object.__setattr__(self, each.name, value)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # A pickle does not say that an array is frozen.
+        self.__dict__.update(state)
+        self.__post_init__()
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain Python values; infinities stay floats."""
@@ -46,7 +48,8 @@ class Result:
         names = {each.name for each in fields(cls)}
         if not isinstance(data, Mapping):
             raise InvalidInputError(
-                f"not a {cls.__name__}: a dictionary is needed; got {data!r:.80}."
+                f"not a {cls.__name__}: a dictionary is needed; got {data!r:.80}. "
+                "Pass what `to_dict` gave."
             )
         if set(data) != names:
             odd = sorted(names ^ set(data))
@@ -179,8 +182,9 @@ class CalibrationTestResult(Result):
     def pvalue_interval(self) -> tuple[float, float]:
         """Where the p-value of infinitely many resamples lies, with 95 % confidence.
 
-        Under the null `maximized` the weights were chosen by the same resamples, and a run that
-        stopped early chose their number, so there it is a guide and no more.
+        That is the error of the resamples alone: another seed also starts the search elsewhere, and
+        may move the p-value by more. Under the null `maximized` the weights were chosen by the same
+        resamples, and a run that stopped early chose their number, so there it is a guide and no more.
         """
         count = int(pvalues.exceeds(self.null_distribution, self.statistic).sum())
         return pvalues.interval(count, self.n_resamples)
@@ -252,26 +256,6 @@ class CalibrationTestResult(Result):
         ]
 
 
-def printable(text: str) -> str:
-    """A user's name without characters that a terminal would obey or a page would swallow."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-
-def weights_in_words(weights: NDArray[np.float64], members: tuple[str, ...] | None) -> str:
-    """The largest weights by member, and how much the others share."""
-    order = np.argsort(-weights, kind="stable")
-    shown = [m for m in order[:_SHOWN] if weights[m] > 0.0005]
-    words = [
-        f"{weights[m]:.3f} on {f'member {m}' if members is None else printable(members[m])}"
-        for m in shown
-    ]
-    rest = math.fsum(weights[order[len(shown) :]])
-    n_rest = int(np.count_nonzero(weights)) - len(shown)
-    if n_rest > 0 and rest >= 0.0005:
-        words.append(f"{rest:.3f} on {n_rest} others")
-    return ", ".join(words)
-
-
 def adjust(results: Sequence[Any], *, method: str = "holm") -> NDArray[np.float64]:
     """Adjusted p-values of several tests, in their order.
 
@@ -288,13 +272,14 @@ def adjust(results: Sequence[Any], *, method: str = "holm") -> NDArray[np.float6
     array([0.03, 0.06, 0.06])
     """
     if method != "holm":
-        raise InvalidInputError(f'`method` must be "holm"; got {method!r}.')
+        raise InvalidInputError(f'`method` must be "holm"; got {method!r}. Leave it out.')
     try:
         raw = [float(getattr(result, "pvalue", result)) for result in results]
     except (TypeError, ValueError):
         raw = [math.nan]
     if not all(0.0 <= p <= 1.0 for p in raw):
         raise InvalidInputError(
-            f"`results` must be a sequence of results or of p-values in [0, 1]; got {results!r:.100}."
+            f"`results` must be a sequence of results or of p-values in [0, 1]; got {results!r:.100}. "
+            "Pass for example `[first, second]`."
         )
     return pvalues.holm(raw)

@@ -131,6 +131,19 @@ class ClassifierSet:
         kept = _validation.Predictions(probs, self.notes)
         return ClassifierSet.__new__(ClassifierSet)._fill(kept, self.classes, names)
 
+    def named_by_text(self) -> ClassifierSet:
+        """The set itself if no class is named by a number, else one whose names are their digits.
+
+        Such a set takes numbers for positions; one with numeric names would take them for names.
+        """
+        if self.classes is None or all(isinstance(name, str) for name in self.classes):
+            return self
+        kept = _validation.Predictions(self.probs, self.notes)
+        names = tuple(map(str, self.classes))
+        if len(set(names)) < len(names):  # as those of 1 and "1"
+            names = tuple(map(repr, self.classes))
+        return ClassifierSet.__new__(ClassifierSet)._fill(kept, names, self.members)
+
     def contains(self, point: Any) -> NDArray[np.bool_]:
         """Tell for each instance whether its hull contains a point.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hullcal._validation.errors import refusal
+
 
 def uniform(n_members: int) -> NDArray[np.float64]:
     """The centre: every member with the same weight."""
@@ -25,6 +27,17 @@ def project(point: ArrayLike) -> NDArray[np.float64]:
     array([0.4, 0.6])
     """
     given = np.asarray(point, dtype=np.float64)
+    if given.ndim != 1 or given.size == 0 or not np.isfinite(given).all():
+        raise refusal(
+            "point",
+            "must be finite numbers on one axis",
+            f"{given!r:.80}",
+            "Pass a list of finite numbers.",
+        )
+    return _project(given)
+
+
+def _project(given: NDArray[np.float64]) -> NDArray[np.float64]:
     # A common shift changes nothing, and this one keeps far points from losing the unit in rounding.
     shifted = given - given.max()
     descending = np.sort(shifted)[::-1]

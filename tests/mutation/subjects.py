@@ -61,7 +61,7 @@ def _contract(name):
 TESTS = {
     "src/hullcal/measures/__init__.py": ["tests/test_measure_contract.py::", _LETTER],
     "src/hullcal/measures/_all_pairs.py": [_LETTER, *_BY_HAND[9:]],
-    "src/hullcal/measures/_base.py": [_LETTER, "tests/test_measure_contract.py::"],
+    "src/hullcal/measures/_base.py": [_LETTER, _ENTRIES, "tests/test_measure_contract.py::"],
     "src/hullcal/measures/_custom.py": ["tests/test_measure_contract.py::*custom", _LETTER],
     "src/hullcal/measures/_hl_bounds.py": [_LETTER, *_SKETCH[3:]],
     "src/hullcal/measures/_hl_cells.py": [_LETTER, *_SKETCH],
@@ -110,6 +110,7 @@ TESTS = {
         _LETTER,
     ],
     "src/hullcal/results.py": ["tests/test_results_to_the_letter.py", "tests/test_results.py::"],
+    "src/hullcal/words.py": ["tests/test_results_to_the_letter.py", "tests/test_results.py::"],
 }
 #: What uncompiled takes too long to be run so often.
 SLOW = (

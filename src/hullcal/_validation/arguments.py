@@ -7,6 +7,7 @@ import numbers
 import operator
 import os
 import reprlib
+import secrets
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,9 @@ __all__ = [
 
 # Weights come from divisions and projections; this is far above their rounding.
 WEIGHT_SLACK = 1e-8
+# Of a seed, which results and journals write out.
+_MOST_BITS = 4096
+_FRESH_BITS = 48
 
 
 def check_integer(value: Any, name: str, minimum: int) -> int:
@@ -119,6 +123,8 @@ def _real(value: Any) -> float:
 
 def _shown(value: object) -> str:
     """Show a value in a message, with its type where the value alone would mislead."""
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        return f"an integer of {value.bit_length()} bits"  # Python refuses to write out long ones
     shown = reprlib.repr(value)
     return shown if type(value) in (int, float, type(None)) else f"{shown} ({type(value).__name__})"
 
@@ -164,8 +170,12 @@ def check_jobs(value: Any) -> int:
     A scheduler says how many cores are ours, and OMP_NUM_THREADS or NUMBA_NUM_THREADS, which joblib
     sets in its workers, how many threads are wished.
     """
-    if _whole_number(value) != -1:
-        return check_integer(value, "n_jobs", 1)
+    number = _whole_number(value)
+    if number is None or (number < 1 and number != -1):
+        rule = "must be an integer of at least 1, or -1 for all cores"
+        raise refusal("n_jobs", rule, _shown(value), "Pass for example `n_jobs=-1`.")
+    if number != -1:
+        return number
     try:
         cores = len(os.sched_getaffinity(0))
     except AttributeError:  # not on every system
@@ -180,7 +190,7 @@ def check_seed(rng: Any) -> int:
     Parameters
     ----------
     rng : None, int or numpy.random.Generator
-        None draws fresh entropy; an integer is kept as it is, however large; a Generator is
+        None draws 48 fresh bits; an integer of up to 4,096 bits is kept as it is; a Generator is
         asked once for 128 bits, least significant word first.
 
     Returns
@@ -189,15 +199,17 @@ def check_seed(rng: Any) -> int:
         Non-negative. The same integer gives the same results.
     """
     if rng is None:
-        entropy = np.random.SeedSequence().entropy
-        assert isinstance(entropy, int)  # fresh entropy is one integer, never a sequence
-        return entropy
+        # Few enough bits for every reader of JSON, many of which know doubles only.
+        return secrets.randbits(_FRESH_BITS)
     if isinstance(rng, np.random.Generator):
         words = rng.integers(0, 2**32, size=4, dtype=np.uint32)
         return sum(int(word) << (32 * i) for i, word in enumerate(words))
     is_integer = isinstance(rng, int | np.integer) and not isinstance(rng, bool)
-    if is_integer and rng >= 0:
+    if is_integer and 0 <= rng < 1 << _MOST_BITS:
         return int(rng)
-    rule = "must be None, a non-negative integer or a `numpy.random.Generator`"
+    rule = (
+        "must be None, a `numpy.random.Generator` or a non-negative integer of up to "
+        f"{_MOST_BITS} bits"
+    )
     repair = "Pass for example `rng=0` or `rng=np.random.default_rng(0)`."
     raise refusal("rng", rule, _shown(rng), repair)

@@ -84,7 +84,7 @@ def _sum_as_logs(given: Converted) -> bool:
 def _common_total(findings: Findings) -> str:
     """Recognise percentages and votes: no negative value, and every row has the same sum."""
     low, high = findings.smallest_sum, findings.largest_sum
-    if findings.low < 0 or high - low > 1e-6 * high:
+    if findings.low < 0 or high <= 0 or high - low > 1e-6 * high:
         return ""
     return f"Every row sums to {high:.6g}: for percentages or votes, divide by that. "
 
@@ -109,6 +109,8 @@ def _wrong_sums(
     if findings.worst_wrong <= FAR:
         return refusal("probs", rule, came, _NORMALISE)
     binary = "Probabilities of class 1, one column per member, go through `hullcal.from_binary`. "
+    if findings.largest_sum <= 0 <= findings.low:
+        return refusal("probs", rule, came, "All values are 0: were they filled in?")
     hint = _common_total(findings) + (binary if array.ndim == 2 else "") + _LOGITS
     return refusal("probs", rule, came, f"{hint} {_NORMALISE}")
 

@@ -161,9 +161,16 @@ def _look_up(labels: NDArray[Any], names: tuple[Hashable, ...]) -> NDArray[np.in
         raise _unknown_name(values, names) from None
 
 
+def _among(value: object, names: set[Hashable]) -> bool:
+    try:
+        return value in names
+    except TypeError:  # as that of a tuple that holds a list
+        return False
+
+
 def _unknown_name(values: list[Any], names: tuple[Hashable, ...]) -> InvalidInputError:
     known = set(names)
-    unknown = [i for i, v in enumerate(values) if not isinstance(v, Hashable) or v not in known]
+    unknown = [i for i, value in enumerate(values) if not _among(value, known)]
     first = values[unknown[0]]
     came = f"{reprlib.repr(first)} at index {unknown[0]} ({len(unknown)} unknown in all)"
     repair = f"The classes are {reprlib.repr(names)}; mind type and spelling."

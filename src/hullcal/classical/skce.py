@@ -123,7 +123,7 @@ def skce_test(
     if method == "asymptotic" and len(truth) < 4:
         raise InvalidInputError(
             f"method `asymptotic` needs two pairs of rows, whose spread it estimates; got "
-            f"{len(truth)} rows."
+            f"{len(truth)} rows. Use method `bootstrap` or `distribution_free`."
         )
     sample = _Sample(
         np.ascontiguousarray(predictions.T, dtype=np.float64),
@@ -155,7 +155,9 @@ def skce_test(
 
 def _check_method(estimator: str, method: str) -> None:
     if not isinstance(method, str) or method not in _METHODS:
-        raise InvalidInputError(f"`method` must be one of {sorted(_METHODS)}; got {method!r}.")
+        raise InvalidInputError(
+            f"`method` must be one of {sorted(_METHODS)}; got {method!r:.80}. Mind the spelling."
+        )
     if estimator not in _METHODS[method]:
         raise InvalidInputError(
             f"method `{method}` does not go with estimator `{estimator}`; it takes "

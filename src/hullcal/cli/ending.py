@@ -13,7 +13,7 @@ from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 import click
 
@@ -24,6 +24,10 @@ DONE, REJECTED, BAD_INPUT, INTERNAL, STOPPED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 class _Stopped(BaseException):
     """SIGTERM, as an exception, so that every open file is closed or removed on the way out."""
+
+
+class _ReaderLeft(Exception):
+    """A closed pipe under a name that click does not know: it would end with 1, which is "rejected"."""
 
 
 #: Signals that came. An exception raised while a library calls back into Python may be swallowed, as
@@ -44,6 +48,35 @@ def check_signals() -> None:
 def resumable(folder: Path) -> None:
     """Name the folder that, if there is a journal in it in the end, makes the command resumable."""
     _folders.append(folder)
+
+
+@contextmanager
+def told_of_readers() -> Iterator[None]:
+    """Let a closed pipe pass through click."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise _ReaderLeft from error
+
+
+def nobody_reads(stream: TextIO) -> None:
+    """Send what is still to be printed there nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+def tell(words: str) -> None:
+    """Print on stderr; that nobody listens there ends no work."""
+    try:
+        click.echo(words, err=True)
+    except BrokenPipeError:
+        nobody_reads(sys.stderr)
+
+
+def say(message: str) -> None:
+    """Tell something as the program itself."""
+    tell(f"hullcal: {message}")
 
 
 @contextmanager
@@ -75,28 +108,28 @@ def ending() -> Iterator[None]:
         error.show()
         sys.exit(BAD_INPUT)
     except InvalidInputError as error:
-        _say(str(error))
+        say(str(error))
         sys.exit(BAD_INPUT)
     except _Stopped:
         _end_by_signal(_Stopped)
-    except BrokenPipeError:
+    except (BrokenPipeError, _ReaderLeft):
         # Whoever read the output has had enough, as `head` does; that is no failure.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        nobody_reads(sys.stdout)
         sys.exit(DONE)
     except OSError as error:
         where = f": {error.filename}" if error.filename else _where_it_was()
         # A disk that fails is one to go on with where there is a journal; else it was the input's.
         stopped = error.errno in _FULL or (error.errno == errno.EIO and _has_journal())
-        _say(f"{error.strerror or error}{where}" + (f"; {_left_behind()}" if stopped else ""))
+        say(f"{error.strerror or error}{where}" + (f"; {_left_behind()}" if stopped else ""))
         sys.exit(STOPPED if stopped else BAD_INPUT)
     except (BrokenExecutor, EngineError) as error:
         if _received:
             _end_by_signal(_received[0])
-        _say(f"{str(error).rstrip('.')}; {_left_behind()}")
+        say(f"{str(error).rstrip('.')}; {_left_behind()}")
         sys.exit(STOPPED)
     except MemoryError:
         kept = f"; {_left_behind()}" if _has_journal() else ""
-        _say(f"not enough memory for this input; use fewer rows, members or processes{kept}")
+        say(f"not enough memory for this input; use fewer rows, members or processes{kept}")
         sys.exit(STOPPED if kept else BAD_INPUT)
     except Exception as error:
         if _received:
@@ -104,7 +137,7 @@ def ending() -> Iterator[None]:
             _end_by_signal(_received[0])
         if os.environ.get("HULLCAL_DEBUG"):
             traceback.print_exc()
-        _say(
+        say(
             f"internal error, {type(error).__name__}: {error}. This should not happen; please "
             "report it with the output under HULLCAL_DEBUG=1."
             + (f" Meanwhile, {_left_behind()}." if _has_journal() else "")
@@ -118,7 +151,7 @@ def ending() -> Iterator[None]:
 
 def _end_by_signal(kind: type[BaseException], left: str | None = None) -> NoReturn:
     interrupted = kind is KeyboardInterrupt
-    _say(f"{'interrupted' if interrupted else 'stopped by a signal'}; {left or _left_behind()}")
+    say(f"{'interrupted' if interrupted else 'stopped by a signal'}; {left or _left_behind()}")
     sys.exit(INTERRUPTED if interrupted else STOPPED)
 
 
@@ -151,10 +184,6 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _say(message: str) -> None:
-    click.echo(f"hullcal: {message}", err=True)
-
-
 def _show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
     if issubclass(category, HullcalWarning):
-        _say(f"note: {message}")
+        say(f"note: {message}")

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from hullcal.cli.ending import ending
+from hullcal.cli.ending import ending, told_of_readers
 
 #: The command's name, and the file that holds it.
 _COMMANDS = {
@@ -25,6 +25,14 @@ _COMMANDS = {
 
 class _Commands(click.Group):
     """Commands in the order of use; listing them imports none but the one that is called."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        with told_of_readers():  # help and version are printed here
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with told_of_readers():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)

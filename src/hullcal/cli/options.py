@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from hullcal._validation import InvalidInputError
 from hullcal.cli.wording import as_options
+from hullcal.files.names import as_integers
 
 Command = Callable[..., Any]
 
@@ -35,13 +37,23 @@ class Files:
     @property
     def options(self) -> dict[str, Any]:
         """What is said of the predictions beside them."""
-        names = None
-        if self.classes is not None:
-            names = tuple(name.strip() for name in self.classes.split(","))
-        return {"classes": names, "from_logits": self.logits, "from_log": self.log_probs}
+        return {"classes": self.names, "from_logits": self.logits, "from_log": self.log_probs}
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the classes as they were typed."""
+        if self.classes is None:
+            return None
+        return tuple(name.strip() for name in self.classes.split(","))
+
+    def classes_of(self, labels: Any) -> tuple[Any, ...] | None:
+        """Names of the classes as these labels call them: numeric labels mean numbers, not digits."""
+        if self.names is None or getattr(labels, "dtype", np.dtype(int)).kind in "OSTU":
+            return self.names
+        return tuple(as_integers(self.names))
 
     def read(self, *, needs_labels: bool = True) -> tuple[Any, Any]:
-        """The classifiers of the files, and the labels as positions; None if none are needed."""
+        """The classifiers of the files, and labels that they understand; None if none are needed."""
         from hullcal import io
         from hullcal.sets import ClassifierSet
 
@@ -52,18 +64,20 @@ class Files:
                 labels=self.labels,
                 probs_key=self.probs_key,
                 labels_key=self.labels_key,
+                needs_labels=needs_labels,
             )
         if data.labels is None and needs_labels:
             raise InvalidInputError(
-                f"`labels` must come with the predictions; got none in {', '.join(data.sources)}. "
-                "Put them under the key `labels`, or pass `--labels FILE`."
+                f"`labels` must come with the predictions; got none in "
+                f"{', '.join(map(repr, data.sources))}. "
+                "Name the array or column with `--labels-key`, or pass `--labels FILE`."
             )
-        options = self.options
-        if options["classes"] is None:
-            options["classes"] = data.classes
+        options = self.options | {"classes": self.classes_of(data.labels) or data.classes}
         try:
             classifiers = ClassifierSet(data.probs, members=data.members, **options)
-            return classifiers, classifiers.labels(data.labels) if needs_labels else None
+            if needs_labels:
+                classifiers.labels(data.labels)
+            return classifiers, data.labels
         except InvalidInputError:
             # Seen side by side, predictions and labels tell more of what is wrong with either.
             if data.labels is not None:
@@ -118,8 +132,12 @@ _INPUT = (
         multiple=True,
         help="Predictions of one member, (N, K); repeat for each, in place of FILE.",
     ),
-    click.option("--probs-key", default="probs", show_default=True, help="Name in FILE."),
-    click.option("--labels-key", default="labels", show_default=True, help="Name in FILE."),
+    click.option(
+        "--probs-key", default="probs", show_default=True, help="Name of the predictions in FILE."
+    ),
+    click.option(
+        "--labels-key", default="labels", show_default=True, help="Name of the labels in FILE."
+    ),
     click.option("--classes", help="Names of the classes, separated by commas."),
     click.option("--logits", is_flag=True, help="FILE holds logits."),
     click.option("--log", "log_probs", is_flag=True, help="FILE holds log-probabilities."),
@@ -133,15 +151,15 @@ _TEST = (
         default=("ece_conf",),
         show_default=True,
         callback=known("measures", "all"),
-        help='Calibration measure; repeat for several, or "all".',
+        help='Calibration measure (`hullcal measures` lists them); repeat for several, or "all".',
     ),
     click.option(
         "--null",
         "nulls",
         multiple=True,
         callback=known("nulls"),
-        help="How the reference distribution is made; repeat for several. Left out, both "
-        "questions are answered: recentered and refit.",
+        help="How the reference distribution is made: recentered, stacked, refit, maximized or paper; "
+        "repeat for several. Left out, both questions are answered: recentered and refit.",
     ),
     click.option(
         "-D",
@@ -198,13 +216,22 @@ _TEST = (
 )
 
 
+def _by_output(context: click.Context, parameter: click.Parameter, form: str) -> str:
+    """The form, or that of the ending of the file it goes to."""
+    output = context.params.get("output")
+    if output is not None and context.get_parameter_source("form") is _DEFAULT:
+        return {".json": "json", ".csv": "csv"}.get(output.suffix.lower(), form)
+    return form
+
+
 format_option = click.option(
     "--format",
     "form",
     type=click.Choice(["table", "json", "csv"]),
     default="table",
     show_default=True,
-    help="What is printed.",
+    callback=_by_output,
+    help="What is printed; left out, an --output that ends in .json or .csv says it.",
 )
 
 

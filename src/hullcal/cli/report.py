@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from hullcal.cli import tables
+from hullcal.cli.ending import tell
 from hullcal.cli.options import Files, TestOptions, check_outputs, input_options, test_options
-from hullcal.cli.running import run_tests
+from hullcal.cli.running import check_in_memory, run_tests
 
 
 @click.command("report")
@@ -32,6 +33,7 @@ def command(
     It holds the verdict, figures and all that was run.
     """
     check_outputs(force=force, output=output)
+    check_in_memory(files, how, "hullcal report")
     from hullcal import io
     from hullcal.report import render
 
@@ -41,4 +43,4 @@ def command(
     for sentence in assessment.sentences():
         click.echo(sentence)
     if not how.quiet:
-        click.echo(f"report: {output}", err=True)
+        tell(f"report: {output}")

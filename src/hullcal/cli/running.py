@@ -25,12 +25,14 @@ def run_tests(files: Files, how: TestOptions) -> Any:
     from hullcal.assessment import BOTH, assess
 
     names = room.available() if "all" in how.measures else tuple(dict.fromkeys(how.measures))
+    # Of one classifier both questions are the same.
+    usual = BOTH[:1] if getattr(probs, "n_members", 0) == 1 else BOTH
     with working(quiet=how.quiet) as report:
         return assess(
             probs,
             labels,
             measures=names,
-            nulls=tuple(dict.fromkeys(how.nulls)) or BOTH,
+            nulls=tuple(dict.fromkeys(how.nulls)) or usual,
             n_resamples=how.n_resamples,
             alpha=how.alpha,
             rng=how.seed,
@@ -42,6 +44,19 @@ def run_tests(files: Files, how: TestOptions) -> Any:
             progress=report,
             **options,
         )
+
+
+def check_in_memory(files: Files, how: TestOptions, what: str) -> None:
+    """Refuse to show predictions that only workers will read, before they do."""
+    if _only_workers_read(files, how):
+        raise InvalidInputError(
+            f"`{what}` needs predictions in memory; got a store that only workers read. Run "
+            "`hullcal test` without a report, or use `--engine local`."
+        )
+
+
+def _only_workers_read(files: Files, how: TestOptions) -> bool:
+    return how.engine == "dask" and files.file is not None and files.file.is_dir()
 
 
 def _engine(how: TestOptions) -> Any:
@@ -66,7 +81,7 @@ def _engine(how: TestOptions) -> Any:
 def _predictions(files: Files, how: TestOptions) -> tuple[Any, Any, dict[str, Any]]:
     """Predictions and labels of the files, or the path of a store that only workers will read."""
     path = files.file
-    if how.engine != "dask" or path is None or not path.is_dir():
+    if path is None or not _only_workers_read(files, how):
         classifiers, labels = files.read()
         return classifiers, labels, {}
     for name, usual in (("probs_key", "probs"), ("labels_key", "labels")):
@@ -82,10 +97,14 @@ def _predictions(files: Files, how: TestOptions) -> tuple[Any, Any, dict[str, An
         from hullcal.io.formats import read_labels
 
         with as_options(path="--labels"):
-            labels = read_labels(
-                Source.of(files.labels), files.labels_key, files.options["classes"]
-            )
-    return path, labels, files.options
+            labels = read_labels(Source.of(files.labels), files.labels_key, files.names)
+    seen = labels
+    if labels is None and files.names is not None:
+        from hullcal.engines.stores import open_store
+
+        store = open_store(path)
+        seen = store.read(0, 1)[1] if store.labelled else None
+    return path, labels, files.options | {"classes": files.classes_of(seen)}
 
 
 def _check_journal(folder: Path, *, resume: bool) -> None:

@@ -13,7 +13,7 @@ import click
 
 from hullcal._validation import InvalidInputError
 from hullcal.cli import tables
-from hullcal.cli.ending import resumable
+from hullcal.cli.ending import resumable, tell
 from hullcal.cli.options import format_option
 from hullcal.cli.wording import as_options
 from hullcal.cli.working import working
@@ -96,7 +96,8 @@ def command(
     with as_options(quiet=quiet, **_CALLED):
         if output is None and (resume or force):
             raise InvalidInputError(
-                "`--output` must name the folder that `--resume` or `--force` is about; got none."
+                "`--output` must name the folder that `--resume` or `--force` is about; got none. "
+                "Name the study's folder."
             )
         if resume and force:
             raise InvalidInputError(
@@ -119,7 +120,7 @@ def command(
             )
     click.echo(_shown(study, form).rstrip("\n"))
     if output is not None and not quiet:
-        click.echo(f"results: {output}", err=True)
+        tell(f"results: {output}")
 
 
 def _from_file(path: Path | None) -> dict[str, Any]:
@@ -140,18 +141,20 @@ def _from_file(path: Path | None) -> dict[str, Any]:
             content = json.loads(text)
     except OSError as error:
         raise InvalidInputError(
-            f"`path` must be a file that can be read; got {str(path)!r} ({error.strerror})."
+            f"`path` must be a file that can be read; got {str(path)!r} ({error.strerror}). "
+            "Check its name and its mode."
         ) from error
     except (ValueError, RecursionError) as error:
         raise InvalidInputError(
-            f"`path` must hold JSON or TOML by its ending; got {str(path)!r} ({error})."
+            f"`path` must hold JSON or TOML by its ending; got {str(path)!r} ({error}). "
+            "Correct it there."
         ) from error
     names = [field.name for field in fields(Grid)]
     odd = sorted(set(content) - set(names)) if isinstance(content, dict) else [type(content)]
     if odd:
         raise InvalidInputError(
             f"`path` must hold a table with the entries {', '.join(names)}; got {odd[0]!r} in "
-            f"{str(path)!r}."
+            f"{str(path)!r}. Take it out."
         )
     return dict(content)
 
@@ -166,7 +169,8 @@ def _cluster(backend: str | None, jobs: int | None) -> Iterator[None]:
         dask, distributed = map(importlib.import_module, ("dask", "distributed"))
     except ModuleNotFoundError as error:
         raise InvalidInputError(
-            f"`backend` dask must be installed; got {error}. pip install 'hullcal[dask]'"
+            f"`backend` dask must be installed; got {error}. Install it with "
+            "`pip install dask distributed`."
         ) from error
     from hullcal._validation import check_jobs
     from hullcal.engines._dask_cluster import of_our_own

@@ -7,18 +7,12 @@ import json
 import click
 
 from hullcal.cli import tables
-from hullcal.cli.options import Files, input_options
+from hullcal.cli.options import Files, format_option, input_options
 
 
 @click.command("sizes")
 @input_options
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json", "csv"]),
-    default="table",
-    show_default=True,
-)
+@format_option
 @click.option("--jobs", default=-1, show_default="all cores", help="Threads.")
 def command(*, files: Files, form: str, jobs: int) -> None:
     """Mean size of the set over its rows. A good set is valid (`hullcal test`) and small."""
@@ -30,7 +24,8 @@ def command(*, files: Files, form: str, jobs: int) -> None:
     if form == "json":
         click.echo(json.dumps({**sizes, "approximated": approximated}, indent=2))
     elif form == "csv":
-        click.echo(",".join(sizes) + "\n" + ",".join(repr(value) for value in sizes.values()))
+        cells = {**sizes, "approximated": approximated}
+        click.echo(",".join(cells) + "\n" + ",".join(repr(value) for value in cells.values()))
     else:
         rows = [[name, f"{value:.4g}", uncertainty.UNITS[name]] for name, value in sizes.items()]
         click.echo(tables.columns(["size", "mean", "unit"], rows))

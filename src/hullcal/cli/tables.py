@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from hullcal.results import weights_in_words
+from hullcal.words import weights_in_words
 
 
 def command_line(seed: int) -> str:
@@ -49,7 +49,7 @@ def assessment(found: Any) -> str:
         rows.append([*row, "rejected" if adjusted <= result.alpha else "not rejected"])
     first = results[0]
     lines = [
-        f"{first.n_samples} rows, {len(first.weights)} members, "
+        f"{first.n_samples} rows, {first.n_members} member{'s' * (first.n_members > 1)}, "
         f"{first.n_classes} classes; {first.n_resamples} resamples, alpha {first.alpha:g}, "
         f"seed {first.seed}",
         "",
@@ -57,8 +57,16 @@ def assessment(found: Any) -> str:
         "",
         columns(header, rows),
         "",
-        f"Best combination by {first.measure}: {weights_in_words(first.weights, first.members)}",
-        "Weights chosen on these rows look better here than elsewhere, and not rejecting is no proof.",
+        *(_weights_in_words(found.best) if first.n_members > 1 else ()),
+        "Not rejecting is no proof.",
     ]
-    notes = dict.fromkeys(note for result in results for note in result.notes)
-    return "\n".join(lines + [f"Note: {note}" for note in notes])
+    return "\n".join(lines + [f"Note: {note}" for note in found.notes()])
+
+
+def _weights_in_words(best: Any) -> list[str]:
+    shown = weights_in_words(best.weights, best.members)
+    return [
+        f"Best combination by {best.measure}: {shown}",
+        "(`hullcal weights` searches longer.)",
+        "Weights chosen on these rows look better here than elsewhere.",
+    ]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from hullcal._validation import InvalidInputError
 from hullcal.cli import tables
-from hullcal.cli.ending import REJECTED
+from hullcal.cli.ending import REJECTED, nobody_reads, tell
 from hullcal.cli.options import (
     Files,
     TestOptions,
@@ -18,7 +18,7 @@ from hullcal.cli.options import (
     input_options,
     test_options,
 )
-from hullcal.cli.running import run_tests
+from hullcal.cli.running import check_in_memory, run_tests
 
 _PATH = click.Path(path_type=Path)
 
@@ -59,16 +59,8 @@ def command(
     from hullcal import io
 
     check_outputs(force=force, output=output, report=report)
-    if (
-        report is not None
-        and how.engine == "dask"
-        and files.file is not None
-        and files.file.is_dir()
-    ):
-        raise InvalidInputError(
-            "`--report` needs predictions in memory; got a store that only workers read. Leave it "
-            "out, or use `--engine local`."
-        )
+    if report is not None:
+        check_in_memory(files, how, "--report")
     assessment = run_tests(files, how)
     if form == "json":
         text = io.to_json(assessment.results)
@@ -83,9 +75,8 @@ def command(
         else:
             click.echo(text.rstrip("\n"))
     except BrokenPipeError:
-        # Whoever has read enough of the table still wants the page.
-        _write_page(report, assessment, how, force=force)
-        raise
+        # Whoever has read enough of the table still wants the page, and the decision.
+        nobody_reads(sys.stdout)
     _write_page(report, assessment, how, force=force)
     return REJECTED if exit_code and assessment.rejected(assessment.nulls[0]) else 0
 
@@ -102,4 +93,4 @@ def _write_page(path: Path | None, assessment: Any, how: TestOptions, *, force: 
         force=force,
     )
     if not how.quiet:
-        click.echo(f"report: {path}", err=True)
+        tell(f"report: {path}")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from hullcal.cli.ending import tell
 from hullcal.cli.options import Files, check_outputs, input_options, known
 
 
@@ -53,7 +54,7 @@ def command(
     classifiers, labels = files.read()
     found = hullcal.minimize(classifiers, labels, measure=measure, minimizer=minimizer, rng=seed)
     lines = "\n".join(repr(float(weight)) for weight in found.weights)
-    click.echo(f"{found}\nseed {found.seed}", err=True)
+    tell(f"{found}\nseed {found.seed}")
     if output is None:
         click.echo(lines)
     elif output.suffix == ".json":

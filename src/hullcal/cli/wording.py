@@ -10,6 +10,8 @@ from typing import Any
 
 from hullcal._validation import InvalidInputError
 
+#: Parameters that are options of the same name.
+_SAME = ("alpha", "measure", "null", "minimizer", "force", "journal", "engine")
 _OPTIONS = {
     "member_files": "--member",
     "probs_key": "--probs-key",
@@ -19,7 +21,7 @@ _OPTIONS = {
     "n_resamples": "--resamples",
     "n_jobs": "--jobs",
     "rng": "--seed",
-    **{name: f"--{name}" for name in ("alpha", "measure", "null", "minimizer", "force")},
+    **{name: f"--{name}" for name in _SAME},
 }
 _PARAMETER = re.compile(r"`(\w+)(?:=([^`]*))?`")
 #: Code in Python is passed to a function; whoever has a file saves it there.

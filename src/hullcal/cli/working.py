@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-import click
-
-from hullcal.cli.ending import check_signals
+from hullcal.cli.ending import check_signals, say
 
 Report = Callable[[str, int, int], None]
 
-_NOTICE = "hullcal: compiling for this machine; that happens once, and takes some ten seconds"
+#: Seconds between two words where there is no bar; shorter work says nothing.
+_SILENCE = 10.0
+
+_NOTICE = "compiling for this machine; that happens once, and takes some ten seconds"
 
 
 @contextmanager
@@ -28,11 +30,11 @@ def working(*, quiet: bool) -> Iterator[Report]:
     console = Console(stderr=True)
     columns = ("{task.description}", BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with ExitStack() as stack:
-        stack.enter_context(when_compiling(lambda: click.echo(_NOTICE, err=True)))
+        stack.enter_context(when_compiling(lambda: say(_NOTICE)))
         if not console.is_terminal:
             # Into a file or a pipe a bar would only write blank lines, and before rich 14.3 so does
             # one that is disabled.
-            yield lambda what, done, total: check_signals()
+            yield _spoken()
             return
         bar = stack.enter_context(Progress(*columns, console=console, transient=True))
         task = bar.add_task("")
@@ -42,3 +44,17 @@ def working(*, quiet: bool) -> Iterator[Report]:
             bar.update(task, description=what, completed=done, total=total)
 
         yield report
+
+
+def _spoken() -> Report:
+    """A line now and then, for logs: how much is done, and of what."""
+    last = time.monotonic()
+
+    def report(what: str, done: int, total: int) -> None:
+        nonlocal last
+        check_signals()
+        if time.monotonic() - last >= _SILENCE:
+            last = time.monotonic()
+            say(f"{what}: {done:,} of {total:,} ({done / total:.0%})")
+
+    return report

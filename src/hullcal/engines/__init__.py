@@ -31,7 +31,9 @@ def resolve(engine: str | Engine | None, probs: Any) -> Engine:
         from hullcal.engines.local import Local
 
         return Local()
-    raise InvalidInputError(f'`engine` must be None, "local", "dask" or an Engine; got {engine!r}.')
+    raise InvalidInputError(
+        f'`engine` must be None, "local", "dask" or an Engine; got {engine!r:.80}. Leave it out.'
+    )
 
 
 def _of_dask(probs: Any) -> bool:

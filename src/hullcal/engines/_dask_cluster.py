@@ -41,7 +41,7 @@ def _distributed() -> Any:
         import distributed
     except ImportError as error:
         rule = 'must be "local" without the packages dask and distributed'
-        repair = "Install them with `pip install 'hullcal[dask]'`."
+        repair = "Install them with `pip install dask distributed`."
         raise refusal("engine", rule, f'"dask" ({error})', repair) from error
     assert dask.array
     return distributed

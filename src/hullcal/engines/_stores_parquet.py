@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +12,9 @@ import numpy as np
 from hullcal._validation.errors import refusal
 from hullcal.engines._stores_base import Array, Shard, Shards, readable
 from hullcal.engines._stores_sizes import check_memory
+from hullcal.files.names import as_integers, label_values, wide_columns
 from hullcal.files.source import Source
 
-_INTEGER = re.compile(r"(0|-?[1-9][0-9]{0,17})\Z")
 _WIDE = (
     "Wide form has columns such as first:cat,first:dog,second:cat,second:dog (or p_cat,p_dog for "
     "one member), and optionally label."
@@ -40,7 +39,7 @@ class _Table(Shard):
     columns: _Columns
 
     def read(self, first: int, last: int) -> tuple[Array, Array | None]:
-        parquet = Source(self.path, "probs").needs("pyarrow.parquet", "parquet")
+        parquet = Source(self.path, "probs").needs("pyarrow.parquet")
         with parquet.ParquetFile(self.path) as file:
             groups, begin, end = _groups(file.metadata, first, last)
             wanted = [*self.columns.probs, *([self.columns.label] if self.columns.label else [])]
@@ -62,10 +61,8 @@ class _Table(Shard):
 
     def _labels(self, table: Any) -> Array:
         values = table.column(self.columns.label).to_pylist()
-        numbers = any(isinstance(name, int) for name in self.columns.classes)
-        # Text does not tell 1 from "1"; classes that are all numbers mean the former.
-        if numbers and all(isinstance(v, str) and _INTEGER.match(v) for v in values):
-            values = [int(value) for value in values]
+        if all(isinstance(value, str) for value in values):
+            return label_values(values, self.columns.classes)
         array = np.empty(len(values), dtype=object)
         array[:] = values
         return array if any(isinstance(value, str) for value in values) else np.array(values)
@@ -74,7 +71,7 @@ class _Table(Shard):
 def open_parquet(files: Sequence[Path]) -> Shards:
     """Read footers; all shards have the columns of the first."""
     source = Source(files[0], "probs")
-    parquet, arrow = (source.needs(name, "parquet") for name in ("pyarrow.parquet", "pyarrow"))
+    parquet, arrow = (source.needs(name) for name in ("pyarrow.parquet", "pyarrow"))
     shards: list[_Table] = []
     for path in files:
         with readable(path), parquet.ParquetFile(path) as file:
@@ -124,7 +121,7 @@ def _arranged(path: Path, names: list[str]) -> _Columns:
     labels = [name for name in names if name.strip().lower() in ("label", "labels")]
     label = labels[0] if labels else None
     others = [name for name in names if name != label]
-    pairs = _member_and_class(others)
+    pairs = wide_columns(others)
     place = dict(zip(pairs or [], others, strict=False))
     members = list(dict.fromkeys(member for member, _ in place))
     classes = list(dict.fromkeys(name for _, name in place))
@@ -132,23 +129,9 @@ def _arranged(path: Path, names: list[str]) -> _Columns:
         shown = ", ".join(repr(name[:40]) for name in names[:12])
         came = f"the columns {shown} in {str(path)!r}"
         raise refusal("probs", "must have a column for every member and class, once", came, _WIDE)
-    numbers = all(_INTEGER.match(name) for name in classes)
     return _Columns(
         probs=tuple(place[member, name] for member in members for name in classes),
         label=label,
         members=None if members == [""] else tuple(members),
-        classes=tuple(int(name) if numbers else name for name in classes),
+        classes=tuple(as_integers(classes)),
     )
-
-
-def _member_and_class(columns: list[str]) -> list[tuple[str, str]] | None:
-    """Split names of columns as `hullcal.io` does; None if they follow no known pattern."""
-    names = [name.strip() for name in columns]
-    for separator in (":", "/"):
-        # The last separator splits, since members more often contain one than classes do.
-        parts = [name.rpartition(separator) for name in names]
-        if names and all(member.strip() and name.strip() for member, _, name in parts):
-            return [(member.strip(), name.strip()) for member, _, name in parts]
-    if names and all(name.startswith("p_") and len(name) > 2 for name in names):
-        return [("", name[2:]) for name in names]
-    return None

@@ -17,7 +17,10 @@ from hullcal.engines.packed import Packed
 from hullcal.measures import Measure
 from hullcal.sets import ClassifierSet
 
-__all__ = ["Data", "Engine", "EngineError", "Opened", "Problem", "is_dask"]
+__all__ = ["IMPOSSIBLE", "Data", "Engine", "EngineError", "Opened", "Problem", "is_dask"]
+
+#: How the note begins where labels have probability 0 whatever the weights.
+IMPOSSIBLE = "every member gives the label"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class Problem:
         if impossible == 0:
             return ()
         return (
-            f"every member gives the label of {impossible} rows probability 0, so the log score of "
+            f"{IMPOSSIBLE} of {impossible} rows probability 0, so the log score of "
             "every combination is infinite; likelihoods leave these rows out",
         )
 

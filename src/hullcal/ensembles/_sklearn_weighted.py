@@ -12,7 +12,7 @@ from sklearn.utils import assert_all_finite, check_random_state, indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from hullcal import measures, nulls
+from hullcal import measures, minimizers, nulls
 from hullcal._validation import InvalidInputError, check_fraction, check_integer
 from hullcal._validation.errors import refusal
 from hullcal.algorithm import calibration_test
@@ -181,10 +181,13 @@ class WeightedEnsembleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
 
     def _settings(self) -> dict[str, Any]:
         """The options of the test, checked before any work."""
-        nulls.resolve(self.null)
         scored = isinstance(self.objective, str) and self.objective in SCORES
+        measure = "ece_conf" if scored else self._objective()
+        search = minimizers.resolve(self.minimizer)
+        nulls.resolve(self.null).check(measures.resolve(measure), search)
+        check_integer(self.n_stages, "n_stages", 1)
         return {
-            "measure": "ece_conf" if scored else self._objective(),
+            "measure": measure,
             "null": self.null,
             "minimizer": self.minimizer,
             "n_resamples": check_integer(self.n_resamples, "n_resamples", 1),

@@ -15,5 +15,5 @@ def load_torch() -> Any:
     except ImportError as error:
         raise ImportError(
             f"hullcal.ensembles.torch needs PyTorch, which cannot be imported ({error}). "
-            "Install it with `pip install 'hullcal[torch]'`."
+            "Install it with `pip install torch`."
         ) from error

@@ -57,7 +57,7 @@ def _read(source: Source) -> Any:
     """Read a file of tensors; Python objects in it are never brought to life."""
     source.check_kind()
     if source.suffix == ".safetensors":
-        safetensors = source.needs("safetensors.torch", "safetensors")
+        safetensors = source.needs("safetensors.torch")
         with source.guarded():
             return safetensors.load_file(source.path, device="cpu")
     with source.guarded():

@@ -6,7 +6,6 @@ import contextlib
 import errno
 import io
 import os
-import secrets
 import tempfile
 import weakref
 from dataclasses import dataclass, replace
@@ -18,7 +17,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError
-from hullcal.files.writing import check_output
+from hullcal.files.writing import check_output, put, temporary_beside
 
 __all__ = ["Destination", "GrowingArray", "check_out"]
 
@@ -29,13 +28,18 @@ def check_out(out: Any, *, force: bool) -> Path | None:
         return None
     try:
         path = check_output(out, force=force)
-    except InvalidInputError as error:  # the same rules, under this function's own parameter
-        raise InvalidInputError(str(error).replace("`path`", "`out`", 1)) from error
+    except InvalidInputError as error:
+        raise _of_out(error) from error
     if path.suffix.lower() != ".npy":
         raise InvalidInputError(
             f"`out` must end in `.npy`; got {path.name!r}. Other formats can be written from it."
         )
     return path
+
+
+def _of_out(error: InvalidInputError) -> InvalidInputError:
+    """The same rule, under the parameter of those who gather predictions."""
+    return InvalidInputError(str(error).replace("`path`", "`out`", 1))
 
 
 @dataclass(frozen=True)
@@ -99,11 +103,7 @@ class GrowingArray:
             self.array[: len(before)] = before
 
     def _open(self) -> BinaryIO:
-        if self._out is None:
-            folder, name = Path(tempfile.gettempdir()), "hullcal"
-        else:
-            folder, name = self._out.parent, f".{self._out.name[:80]}"
-        self._path = folder / f"{name}.{secrets.token_hex(8)}.tmp"
+        self._path = temporary_beside(self._out or Path(tempfile.gettempdir()) / "predictions")
         # A file for nobody else, unless the user asked for it: then the mode is the user's own.
         mode = 0o600 if self._out is None else 0o666
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -144,8 +144,12 @@ class GrowingArray:
         self._file.close()
         if self._out is None:
             return self._temporary(self._path)
-        check_out(self._out, force=self._force)  # somebody may have taken the name meanwhile
-        os.replace(self._path, self._out)
+        try:
+            put(self._path, self._out, force=self._force)
+        except InvalidInputError as error:
+            raise _of_out(error) from error
+        # A link may stand for the file where it was until now.
+        _remove(self._path, os.getpid())
         self._path = None
         return np.load(self._out, mmap_mode="r")  # type: ignore[no-any-return]
 

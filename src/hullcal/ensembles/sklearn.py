@@ -9,7 +9,7 @@ except ModuleNotFoundError as error:
     if (error.name or "").split(".")[0] != "sklearn":
         raise
     raise ImportError(
-        f"`hullcal.ensembles.sklearn` needs scikit-learn ({error}); pip install 'hullcal[sklearn]'"
+        f"`hullcal.ensembles.sklearn` needs scikit-learn ({error}); pip install scikit-learn"
     ) from error
 
 __all__ = ["WeightedEnsembleClassifier", "members_from"]

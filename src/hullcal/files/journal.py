@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,16 +15,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError
+from hullcal._validation.errors import refusal
 from hullcal.files.lock import locked
 from hullcal.files.writing import write_atomic
 
-__all__ = ["JOURNAL", "Journal", "columns_of", "configuration_of"]
+__all__ = ["JOURNAL", "Journal", "Words", "check_folder", "columns_of", "configuration_of"]
 
 JOURNAL = "journal.jsonl"
 FORMAT = 1
 
 #: A block: what it is of (a cell, a part of a test), its first data set or resample, the first after it.
 Key = tuple[str, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """How messages call what the user passed, and what they advise where a journal is of no use."""
+
+    folder: str = "folder"
+    resume: str = "resume"
+    start_over: str = "start over with `force=True`"
+
+
+_OF_A_STUDY = Words()
 
 
 class Journal:
@@ -49,7 +63,13 @@ class Journal:
 
     @classmethod
     def open(
-        cls, folder: Path, configuration: Mapping[str, Any], *, resume: bool, new: bool = False
+        cls,
+        folder: Path,
+        configuration: Mapping[str, Any],
+        *,
+        resume: bool,
+        new: bool = False,
+        words: Words = _OF_A_STUDY,
     ) -> Self:
         """Open the folder's journal, or begin one.
 
@@ -63,6 +83,8 @@ class Journal:
             Whether a journal that is there is continued; otherwise it is replaced.
         new : bool
             Whether there must be none: another process may have begun one since somebody looked.
+        words : Words
+            For messages.
 
         Raises
         ------
@@ -71,15 +93,15 @@ class Journal:
         """
         path = folder / JOURNAL
         with contextlib.ExitStack() as stack:
-            stack.enter_context(locked(folder))
-            header = _header(configuration)
+            stack.enter_context(locked(folder, words.folder))
+            header = _header(configuration, words)
             if new and path.exists():
                 raise InvalidInputError(
-                    f"`folder` must not hold a study yet; got {str(folder)!r} with a journal that has "
-                    "just been begun. Choose another folder."
+                    f"`{words.folder}` must not hold a study yet; got {str(folder)!r} with a "
+                    "journal that has just been begun. Choose another folder."
                 )
             if resume and path.exists():
-                blocks, length = _read(path, header)
+                blocks, length = _read(path, header, words)
                 # What follows a torn line would be lost with it.
                 os.truncate(path, length)
             else:
@@ -122,6 +144,17 @@ class Journal:
         self.close()
 
 
+def check_folder(folder: object, parameter: str) -> Path:
+    """Refuse what is no folder for a journal, and could not become one."""
+    if not isinstance(folder, str | os.PathLike):
+        repair = "Pass the path of a folder, which need not exist."
+        raise refusal(parameter, "must be a path", repr(folder), repair)
+    place = Path(folder)
+    if place.exists() and not place.is_dir():
+        raise refusal(parameter, "must be a folder", f"the file {str(place)!r}", "Name a folder.")
+    return place
+
+
 def configuration_of(folder: Path) -> dict[str, Any] | None:
     """The configuration of the folder's journal; None if there is none, or none that can be read."""
     path = folder / JOURNAL
@@ -147,13 +180,13 @@ def _is_number(value: object) -> bool:
     return type(value) in (int, float) or value in ("inf", "-inf", "nan")
 
 
-def _header(configuration: Mapping[str, Any]) -> dict[str, Any]:
+def _header(configuration: Mapping[str, Any], words: Words) -> dict[str, Any]:
     try:
         text = json.dumps(configuration, sort_keys=True)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
-            f"`folder` needs settings that can be written down as JSON; got {error}. Leave `folder` "
-            "out, or name measures and searches by strings."
+            f"`{words.folder}` needs settings that can be written down as JSON; got {error}. Leave "
+            f"`{words.folder}` out, or name measures and searches by strings."
         ) from error
     return {
         "format": FORMAT,
@@ -179,13 +212,13 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
         return None
 
 
-def _read(path: Path, header: Mapping[str, Any]) -> tuple[dict[Key, Any], int]:
+def _read(path: Path, header: Mapping[str, Any], words: Words) -> tuple[dict[Key, Any], int]:
     """Blocks of a journal, and the length of its sound part."""
     lines = path.read_bytes().splitlines(keepends=True)
     first = _parsed(lines[0]) if lines else None
     if first is None:
-        raise _damaged(path, 1)
-    _check_same(first, header, path)
+        raise _damaged(path, 1, words)
+    _check_same(first, header, path, words)
     blocks: dict[Key, Any] = {}
     length = len(lines[0])
     for number, line in enumerate(lines[1:], start=2):
@@ -200,22 +233,26 @@ def _read(path: Path, header: Mapping[str, Any]) -> tuple[dict[Key, Any], int]:
                 raise TypeError("a checksum vouches for what was written, not for who wrote it")
             blocks[cell, begin, end] = columns
         except (AssertionError, KeyError, TypeError, ValueError) as error:
-            raise _damaged(path, number) from error
+            raise _damaged(path, number, words) from error
         length += len(line)
     return blocks, length
 
 
-def _check_same(found: Mapping[str, Any], wanted: Mapping[str, Any], path: Path) -> None:
-    if found.get("format") != wanted["format"]:
+def _check_same(
+    found: Mapping[str, Any], wanted: Mapping[str, Any], path: Path, words: Words
+) -> None:
+    if "format" not in found:
+        raise _damaged(path, 1, words)
+    if found["format"] != wanted["format"]:
         raise InvalidInputError(
-            f"`resume` needs a journal of format {wanted['format']}; got format "
-            f"{found.get('format')!r} in {path}. Use the version of hullcal that wrote it, or another "
+            f"`{words.resume}` needs a journal of format {wanted['format']}; got format "
+            f"{found['format']!r} in {path}. Use the version of hullcal that wrote it, or another "
             "folder."
         )
     if found.get("hash") == wanted["hash"]:
         return
     if type(found.get("hash")) is not str or type(found.get("configuration")) is not dict:
-        raise _damaged(path, 1)
+        raise _damaged(path, 1, words)
     old, new = found["configuration"], wanted["configuration"]
     differences = [
         f"{name}: {json.dumps(old.get(name))} there, {json.dumps(new.get(name))} now"
@@ -223,17 +260,19 @@ def _check_same(found: Mapping[str, Any], wanted: Mapping[str, Any], path: Path)
         if old.get(name) != new.get(name)
     ]
     raise InvalidInputError(
-        f"`resume` needs the same configuration; got {path} of configuration {found['hash'][:12]}, "
-        f"and this is {wanted['hash'][:12]} ({'; '.join(differences)}). Repeat the options of the "
-        "first run, choose another folder, or start over with `force=True`."
+        f"`{words.resume}` needs the same configuration; got {path} of configuration "
+        f"{found['hash'][:12]}, and this is {wanted['hash'][:12]} ({'; '.join(differences)}). "
+        f"Repeat the options of the first run, choose another folder, or {words.start_over}."
     )
 
 
-def _damaged(path: Path, number: int) -> InvalidInputError:
+def _damaged(path: Path, number: int, words: Words) -> InvalidInputError:
+    if number == 1:
+        return InvalidInputError(
+            f"`{words.resume}` needs a journal of hullcal; got {path} without its first line. Choose "
+            f"another folder, or {words.start_over}."
+        )
     return InvalidInputError(
-        f"`resume` needs a sound journal; got line {number} of {path} damaged, which no interrupted "
-        "run does. Delete that line to compute its block again, or start over with `force=True`."
-        if number > 1
-        else f"`resume` needs a journal of hullcal; got {path} without its first line. Start over with "
-        "`force=True`, or choose another folder."
+        f"`{words.resume}` needs a sound journal; got line {number} of {path} damaged, which no "
+        f"interrupted run does. Delete that line to compute its block again, or {words.start_over}."
     )

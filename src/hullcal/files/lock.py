@@ -19,8 +19,8 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder, or refuse it if another process does.
+def locked(folder: Path, parameter: str = "folder") -> Iterator[None]:
+    """Hold a folder, or refuse it if another process does; the parameter is for that message.
 
     The system lets go of the lock when its holder ends in whatever way, so none is ever stale. The
     file stays: removing it would let two processes each lock a file of that name.
@@ -34,7 +34,7 @@ def locked(folder: Path) -> Iterator[None]:
                 os.lseek(file, 0, os.SEEK_SET)
                 holder = os.read(file, 20).decode(errors="replace").strip()
                 raise InvalidInputError(
-                    f"`folder` must not be in use; got {str(folder)!r}, which process "
+                    f"`{parameter}` must not be in use; got {str(folder)!r}, which process "
                     f"{holder or 'unknown'} works on. Wait for it, or choose another folder."
                 ) from error
             warnings.warn(

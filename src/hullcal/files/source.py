@@ -112,12 +112,12 @@ class Source:
         repair = f"The file is damaged, cut short, or no `{self.suffix}` file. Write it again."
         return self.refuse(f"must be a readable `{self.suffix}` file", came, repair)
 
-    def needs(self, module: str, extra: str) -> Any:
+    def needs(self, module: str) -> Any:
         """Import an optional package, or say how to get it."""
         try:
             return importlib.import_module(module)
         except ImportError as error:
             package = module.split(".")[0]
-            repair = f"Install it with `pip install 'hullcal[{extra}]'`."
+            repair = f"Install it with `pip install {package}`."
             rule = f"needs the package {package} for `{self.suffix}` files"
             raise self.refuse(rule, f"no {package}: {error}", repair) from error

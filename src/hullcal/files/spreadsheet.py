@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
+from collections.abc import Iterable
 
-__all__ = ["as_text"]
+__all__ = ["as_text", "csv_line"]
 
 # Spreadsheets take such a cell for a formula, also in full-width signs and after blanks.
 _FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]")
@@ -19,3 +22,11 @@ def as_text(cell: str) -> str:
     ('ece_conf', "'=1+1")
     """
     return f"'{cell}" if _FORMULA.match(cell) else cell
+
+
+def csv_line(cells: Iterable[str]) -> str:
+    """One line of CSV; a line end inside a cell is quoted, whichever kind it is."""
+    buffer = io.StringIO()
+    # Only what is part of the writer's own line end is quoted.
+    csv.writer(buffer, lineterminator="\r\n").writerow(cells)
+    return buffer.getvalue().removesuffix("\r\n") + "\n"

@@ -9,10 +9,13 @@ import secrets
 from pathlib import Path
 from typing import Any
 
+from hullcal._validation.flags import check_flag
 from hullcal.files.source import Source
 
-__all__ = ["check_output", "write_atomic"]
+__all__ = ["check_output", "put", "temporary_beside", "write_atomic"]
 
+#: Bytes of a name on all usual file systems.
+_LONGEST = 255
 #: What file systems say that know no hard links.
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EACCES)
 
@@ -31,7 +34,11 @@ def check_output(path: Any, *, force: bool = False) -> Path:
     Path
         Where to write; a symbolic link is followed.
     """
+    check_flag(force, "force")
     source = Source.of(path)
+    if os.name != "nt" and len(os.fsencode(source.path.name)) > _LONGEST:
+        rule = f"must have a name of at most {_LONGEST} bytes"
+        raise source.refuse(rule, "a longer one", "Choose a shorter name.")
     with source.guarded():
         target = Path(os.path.realpath(source.path))
         exists, regular = target.exists(), target.is_file()
@@ -70,7 +77,7 @@ def write_atomic(path: Any, content: str | bytes, *, force: bool = False) -> Non
     """
     target = check_output(path, force=force)
     data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
-    temporary = target.with_name(f".{target.name[:80]}.{secrets.token_hex(8)}.tmp")
+    temporary = temporary_beside(target)
     try:
         # The mode is the user's own, which `tempfile` would narrow.
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
@@ -78,18 +85,23 @@ def write_atomic(path: Any, content: str | bytes, *, force: bool = False) -> Non
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        if force:
-            os.replace(temporary, target)
-        else:
-            _put(temporary, target)
+        put(temporary, target, force=force)
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
     _sync_folder(target.parent)
 
 
-def _put(temporary: Path, target: Path) -> None:
-    """Give the file its name, unless somebody else took it meanwhile."""
+def temporary_beside(target: Path) -> Path:
+    """A free name in the same folder; not made of the target's, which may be as long as any can be."""
+    return target.with_name(f".hullcal.{secrets.token_hex(8)}.tmp")
+
+
+def put(temporary: Path, target: Path, *, force: bool) -> None:
+    """Give the file its name, unless somebody else took it meanwhile and may keep it."""
+    if force:
+        os.replace(temporary, target)
+        return
     try:
         os.link(temporary, target)
     except FileExistsError:

@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from hullcal.files.source import Source
+from hullcal.files.zarr_blosc import guard_blosc
 from hullcal.files.zarr_codecs import KNOWN, names_of
 
 __all__ = ["check_codecs", "open_arrays"]
@@ -18,8 +19,8 @@ def open_arrays(
     source: Source, only: Container[str | None] | None = None
 ) -> Iterator[dict[str | None, Any]]:
     """Give the arrays of a store by name, or only these; one that is no group is under None."""
-    zarr = source.needs("zarr", "zarr")
-    storage = source.needs("zarr.storage", "zarr")
+    zarr = source.needs("zarr")
+    storage = source.needs("zarr.storage")
     if source.path.is_dir():
         children = sorted(each.name for each in source.path.iterdir() if each.is_dir())
         store = storage.LocalStore(source.path, read_only=True)
@@ -29,6 +30,7 @@ def open_arrays(
             inside = (name.partition("/") for name in archive.namelist())
             children = list(dict.fromkeys(first for first, slash, _ in inside if slash))
         store = storage.ZipStore(source.path, mode="r")
+    guard_blosc()
     with closing(store):
         root = zarr.open(store=store, mode="r")
         if isinstance(root, zarr.Array):

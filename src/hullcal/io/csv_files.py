@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal.files.memory import check_fits
+from hullcal.files.names import Name
 from hullcal.files.source import Source
-from hullcal.io.tables import Batch, Name, Table
+from hullcal.io.tables import Batch, Table
 from hullcal.io.text import open_text
 
 __all__ = ["open_csv"]

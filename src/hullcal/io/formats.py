@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hullcal.files.names import label_values
 from hullcal.files.source import Source
 from hullcal.io.arrays import Opener, labels_among, parts_among
 from hullcal.io.csv_files import open_csv
@@ -16,7 +17,7 @@ from hullcal.io.hdf5_files import open_hdf5
 from hullcal.io.numpy_files import open_npy, open_npz
 from hullcal.io.parquet_files import open_parquet
 from hullcal.io.safetensors_files import open_safetensors
-from hullcal.io.tables import TableOpener, label_values
+from hullcal.io.tables import TableOpener
 from hullcal.io.text import read_lines
 from hullcal.io.zarr_files import open_zarr
 

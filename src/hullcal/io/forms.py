@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hullcal.files.names import Name, wide_columns
 from hullcal.files.source import Source
 from hullcal.io.dataset import Parts
 from hullcal.io.long_form import Long, read_long
-from hullcal.io.tables import Name, Table
-from hullcal.io.wide_form import read_wide, wide_columns
+from hullcal.io.tables import Table
+from hullcal.io.wide_form import read_wide
 
 __all__ = ["label_column", "labels_in", "parts_in"]
 
@@ -58,13 +59,29 @@ def parts_in(table: Table, labels_key: str) -> Parts:
         return read_long(table, places, header.label)
     semicolons = len(columns) == 1 and ";" in columns[0]
     wide = wide_columns([columns[i] for i in header.others])
+    strays = _strays([columns[i] for i in header.others])
+    if strays:
+        rule = "must have no other columns than those of a member and a class"
+        repair = f"If it holds the labels, pass `labels_key={strays[0]!r}`; otherwise drop it."
+        raise source.refuse(rule, f"the column {strays[0][:60]!r}", repair)
     if wide is None or semicolons:
         shown = ", ".join(repr(name[:40]) for name in columns[:12])
         more = ", ..." if len(columns) > 12 else ""
         hint = " Separate columns by commas." if semicolons else ""
+        if header.label is not None and header.others and not hint:
+            hint = f" If {columns[header.others[0]][:40]!r} is a class of one member, write p_ before it."
         rule = "must be a table in long or wide form"
         raise source.refuse(rule, f"the columns {shown}{more}", _FORMS + hint)
     return read_wide(table, wide, header.others, header.label)
+
+
+def _strays(names: list[str]) -> list[str]:
+    """The columns that keep a table from being of wide form, if they are few."""
+    if wide_columns(names) is not None:
+        return []
+    strays = [name for name in names if wide_columns([name]) is None]
+    others = [name for name in names if name not in strays]
+    return strays if len(strays) <= len(others) / 2 and wide_columns(others) is not None else []
 
 
 def labels_in(table: Table, labels_key: str) -> list[Name]:

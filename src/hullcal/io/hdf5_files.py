@@ -15,7 +15,7 @@ __all__ = ["open_hdf5"]
 @contextmanager
 def open_hdf5(source: Source) -> Iterator[Contents]:
     """List the arrays of an HDF5 file, also those in groups (as ``group/name``)."""
-    h5py = source.needs("h5py", "hdf5")
+    h5py = source.needs("h5py")
     with h5py.File(source.path, "r") as file:
         names: list[str] = []
 

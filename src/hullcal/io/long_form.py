@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hullcal.files.names import Name, as_integers, label_values
 from hullcal.files.source import Source
 from hullcal.io.dataset import Parts
-from hullcal.io.tables import Codes, Name, Table, as_integers, label_values
+from hullcal.io.tables import Codes, Table
 
 __all__ = ["Long", "read_long"]
 

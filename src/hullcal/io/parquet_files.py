@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal.files.memory import check_fits
+from hullcal.files.names import Name
 from hullcal.files.source import Source
-from hullcal.io.tables import Batch, Name, Table
+from hullcal.io.tables import Batch, Table
 
 __all__ = ["open_parquet"]
 
@@ -22,7 +23,7 @@ _CELLS = 200_000
 @contextmanager
 def open_parquet(source: Source) -> Iterator[Table]:
     """Read the columns of a Parquet file, and its rows in batches."""
-    parquet = source.needs("pyarrow.parquet", "parquet")
+    parquet = source.needs("pyarrow.parquet")
     with parquet.ParquetFile(source.path) as file:
         metadata, columns = file.metadata, tuple(file.schema_arrow.names)
         groups = range(metadata.num_row_groups)

@@ -25,6 +25,7 @@ def read(
     labels: Any = None,
     probs_key: str = "probs",
     labels_key: str = "labels",
+    needs_labels: bool = True,
 ) -> Dataset:
     """Read predictions and labels from files; nothing is unpickled, nothing is modified.
 
@@ -43,6 +44,8 @@ def read(
         above, or `.txt` with one label a line.
     probs_key, labels_key : str
         Names of the arrays in files that hold several; `labels_key` also names a column.
+    needs_labels : bool
+        If False, labels are neither checked nor given back.
 
     Returns
     -------
@@ -53,7 +56,7 @@ def read(
     InvalidInputError
         If a file is missing, damaged, larger than memory, or holds something else.
     """
-    files = [member_files] if isinstance(member_files, str | bytes | os.PathLike) else member_files
+    files = _listed(member_files)
     if (path is None) == (not files):
         came = "neither" if path is None else "both"
         rule = "or `member_files` must be given, and not both"
@@ -64,8 +67,8 @@ def read(
     else:
         sources = [Source.of(each, "member_files") for each in files]
         parts = _stacked(sources, [_one_member(s, probs_key, labels_key) for s in sources])
-    truth, asked = parts.labels, sources[0]
-    if labels is not None:
+    truth, asked = parts.labels if needs_labels else None, sources[0]
+    if labels is not None and needs_labels:
         asked = Source.of(labels, "labels")
         truth = read_labels(asked, labels_key, parts.classes)
         sources = [*sources, asked]
@@ -80,6 +83,19 @@ def read(
         members=parts.members,
         sources=tuple(str(source.path) for source in sources),
     )
+
+
+def _listed(member_files: Any) -> list[Any]:
+    if member_files is None:
+        return []
+    if isinstance(member_files, str | bytes | os.PathLike):
+        return [member_files]
+    try:
+        return list(member_files)
+    except TypeError as error:
+        came = f"an object of type {type(member_files).__name__}"
+        repair = "Pass a list of paths."
+        raise refusal("member_files", "must be paths of files", came, repair) from error
 
 
 def _one_member(source: Source, probs_key: str, labels_key: str) -> Parts:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from hullcal.files.spreadsheet import as_text
+from hullcal.files.spreadsheet import as_text, csv_line
 from hullcal.files.writing import write_atomic
 from hullcal.io.result_fields import entry_of
 from hullcal.io.results_json import as_list
@@ -64,11 +62,11 @@ def to_csv(results: Result | Sequence[Result]) -> str:
         if len(family) > 1:
             values = adjust([listed[i] for i in family]).tolist()
             adjusted |= dict(zip(family, values, strict=True))
-    lines = [_line(_COLUMNS)]
+    lines = [csv_line(_COLUMNS)]
     for i, result in enumerate(listed):
         data = _row(entry_of(result)) | {"adjusted_pvalue": adjusted.get(i)}
         data["critical_value_is_bound"] = getattr(result, "critical_value_is_bound", None)
-        lines.append(_line(_cell(data.get(column)) for column in _COLUMNS))
+        lines.append(csv_line(_cell(data.get(column)) for column in _COLUMNS))
     return "".join(lines)
 
 
@@ -107,10 +105,3 @@ def _cell(value: Any) -> str:
     if isinstance(value, str) and not isinstance(value, _Number):
         return as_text(value)
     return str(value)
-
-
-def _line(cells: Iterable[str]) -> str:
-    """Write one line; a line end inside a cell is quoted, whichever kind it is."""
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\r\n").writerow(cells)
-    return buffer.getvalue().removesuffix("\r\n") + "\n"

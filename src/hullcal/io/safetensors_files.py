@@ -22,7 +22,7 @@ _ITEMSIZES |= {"U64": 8, "U32": 4, "U16": 2, "U8": 1, "BOOL": 1}
 @contextmanager
 def open_safetensors(source: Source) -> Iterator[Contents]:
     """List the arrays of a file; `classes` and `members` are JSON lists in its metadata."""
-    safetensors = source.needs("safetensors", "safetensors")
+    safetensors = source.needs("safetensors")
     with safetensors.safe_open(source.path, framework="np") as file:
         written = file.metadata() or {}
         tensors = list(file.keys())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -11,13 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from hullcal.files.names import Name
 from hullcal.files.source import Source
 
-__all__ = ["Batch", "Codes", "Name", "Table", "TableOpener", "as_integers", "label_values"]
-
-Name = str | int | float
-
-_INTEGER = re.compile(r"(0|-?[1-9][0-9]{0,17})\Z")
+__all__ = ["Batch", "Codes", "Table", "TableOpener"]
 
 
 class Batch(Protocol):
@@ -68,33 +64,3 @@ class Codes:
     def array(self) -> NDArray[np.int32]:
         """The number of each row's name."""
         return np.concatenate(self._parts) if self._parts else np.empty(0, np.int32)
-
-
-def as_integers(names: Sequence[Name]) -> list[Name]:
-    """Give names as integers if all of them are integers written out; otherwise as they are.
-
-    Text does not tell ``1`` from ``"1"``, and numeric labels from another file mean the former.
-    """
-    if all(isinstance(name, str) and _INTEGER.match(name) for name in names):
-        return [int(name) for name in names]
-    return list(names)
-
-
-def label_values(names: Sequence[Name], classes: tuple[Any, ...] | None) -> NDArray[Any]:
-    """Give labels that came as text in the type of the classes, if there are any.
-
-    Parameters
-    ----------
-    names : sequence
-        One label per instance.
-    classes : tuple or None
-        Names of the classes. Labels that are among them stay names; otherwise labels that are
-        all written as integers are positions.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-    """
-    known = set(classes or ())
-    labels = names if all(name in known for name in set(names)) else as_integers(names)
-    return np.array(labels)

@@ -8,31 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hullcal.files.names import Name, Wide, as_integers, label_values
 from hullcal.io.dataset import Parts
-from hullcal.io.tables import Name, Table, as_integers, label_values
+from hullcal.io.tables import Table
 
-__all__ = ["read_wide", "wide_columns"]
-
-Wide = list[tuple[str, str]]
-
-
-def wide_columns(columns: list[str]) -> Wide | None:
-    """Split names of columns into members and classes; None if they follow no known pattern.
-
-    >>> wide_columns(["a:cat", "a:dog"])
-    [('a', 'cat'), ('a', 'dog')]
-    >>> wide_columns(["p_cat", "p_dog"])
-    [('', 'cat'), ('', 'dog')]
-    """
-    names = [name.strip() for name in columns]
-    for separator in (":", "/"):
-        # The last separator splits, since members more often contain one than classes do.
-        pairs = [tuple(part.strip() for part in name.rpartition(separator)) for name in names]
-        if names and all(member and cls for member, _, cls in pairs):
-            return [(member, cls) for member, _, cls in pairs]
-    if names and all(name.startswith("p_") and len(name) > 2 for name in names):
-        return [("", name[2:]) for name in names]
-    return None
+__all__ = ["read_wide"]
 
 
 def read_wide(table: Table, wide: Wide, columns: list[int], label: int | None) -> Parts:

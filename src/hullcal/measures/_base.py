@@ -184,7 +184,8 @@ class Measure:
         """Refuse data for which the measure is not defined; warn of data for which it says little."""
         if n_samples < self.min_samples:
             raise InvalidInputError(
-                f"measure `{self.name}` needs at least {self.min_samples} rows; got {n_samples}."
+                f"measure `{self.name}` needs at least {self.min_samples} rows; got {n_samples}. "
+                "Gather more, or choose another measure."
             )
         n_bins = max(2, getattr(self, "n_bins", 2))
         if n_samples < n_bins:

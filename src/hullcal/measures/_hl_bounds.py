@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hullcal._compiled.jit import compiled
+from hullcal.binning import part_size
 from hullcal.measures._base import Floats
 
 
@@ -27,7 +28,7 @@ def _of_class(cells, edges, n_bins, n_samples):  # type: ignore[no-untyped-def]
     # Bounds on the events and on the sum of probabilities of the bin that is being filled.
     few, many, least, most = 0.0, 0.0, 0.0, 0.0
     j, filled = 0, 0.0
-    size = float(n_samples // n_bins + int(n_samples % n_bins > 0))
+    size = float(part_size(0, n_samples, n_bins))
     for cell in range(cells.shape[0]):
         w, s, y = cells[cell]
         if w == 0.0:
@@ -59,7 +60,7 @@ def _of_class(cells, edges, n_bins, n_samples):  # type: ignore[no-untyped-def]
                 few, many, least, most = 0.0, 0.0, 0.0, 0.0
                 j += 1
                 filled = 0.0
-                size = float(n_samples // n_bins + int(j < n_samples % n_bins))
+                size = float(part_size(j, n_samples, n_bins))
     return lowest, highest
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._compiled.jit import compiled_value
+from hullcal.binning import part_size
 from hullcal.measures._base import Floats, Measure
 from hullcal.measures._hl_bounds import enclosure
 from hullcal.measures._hl_cells import KEPT, cell_edges, cells_of, part_of
@@ -31,7 +32,7 @@ class _Refined(Measure):
     @classmethod
     def of(cls, value: float, cells: Floats, n_bins: int, n_samples: int) -> _Refined:
         """For the cells (n_classes, n_cells, 3) of the first pass."""
-        sizes = n_samples // n_bins + (np.arange(n_bins) < n_samples % n_bins)
+        sizes = np.array([part_size(j, n_samples, n_bins) for j in range(n_bins)])
         cuts = np.cumsum(sizes)[:-1]
         n_classes, n_cells, _ = cells.shape
         starts = np.zeros((n_classes, n_cells + 1), dtype=np.int64)

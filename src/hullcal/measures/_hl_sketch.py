@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hullcal._compiled.jit import compiled, compiled_value
 from hullcal._compiled.mixing import fill
 from hullcal._validation import check_integer
+from hullcal.binning import part_size
 from hullcal.measures._base import Floats, Measure
 from hullcal.measures._hl_cells import KEPT, cells_of
 from hullcal.measures._hl_refined import _Refined
@@ -113,7 +114,7 @@ def _fill_bins(cells, n_samples, observed, expected):  # type: ignore[no-untyped
     """Means of labels and of probabilities in the bins of one class, from its cells in order."""
     n_bins = observed.shape[0]
     j, filled, sum_p, sum_y = 0, 0.0, 0.0, 0.0
-    size = float(n_samples // n_bins + int(n_samples % n_bins > 0))
+    size = float(part_size(0, n_samples, n_bins))
     for cell in range(0, cells.shape[0], KEPT):
         group, of_group, events = cells[cell], cells[cell + 1], cells[cell + 2]
         rest = group
@@ -127,7 +128,7 @@ def _fill_bins(cells, n_samples, observed, expected):  # type: ignore[no-untyped
                 observed[j], expected[j] = sum_y / size, sum_p / size
                 j += 1
                 filled, sum_p, sum_y = 0.0, 0.0, 0.0
-                size = float(n_samples // n_bins + int(j < n_samples % n_bins))
+                size = float(part_size(j, n_samples, n_bins))
 
 
 @compiled

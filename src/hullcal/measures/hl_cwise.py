@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hullcal._compiled.jit import compiled, compiled_value
 from hullcal._validation import check_integer
+from hullcal.binning import part_size
 from hullcal.measures._base import Floats, Measure
 from hullcal.measures._hl_residuals import squared_distance, to_residuals
 from hullcal.measures._hl_sketch import _HosmerLemeshowSketch
@@ -126,7 +127,7 @@ def _fill_bins(keys, rows, labels, row_weights, k, n_samples, observed, expected
     """Sums of labels and of probabilities in the bins of one class, from its sorted probabilities."""
     n_rows, n_bins = keys.shape[0], observed.shape[0]
     j, filled, sum_p, sum_y = 0, 0.0, 0.0, 0.0
-    size = float(n_samples // n_bins + int(n_samples % n_bins > 0))
+    size = float(part_size(0, n_samples, n_bins))
     start = 0
     while start < n_rows:
         # A group of equal probabilities, copies of a row included.
@@ -156,7 +157,7 @@ def _fill_bins(keys, rows, labels, row_weights, k, n_samples, observed, expected
                 observed[j], expected[j] = sum_y / size, sum_p / size
                 j += 1
                 filled, sum_p, sum_y = 0.0, 0.0, 0.0
-                size = float(n_samples // n_bins + int(j < n_samples % n_bins))
+                size = float(part_size(j, n_samples, n_bins))
 
 
 @compiled_value

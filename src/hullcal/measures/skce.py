@@ -61,13 +61,13 @@ class SKCE(Measure):
     def __post_init__(self) -> None:
         if self.estimator not in ("ul", "uq", "b"):
             raise InvalidInputError(
-                f'`estimator` must be "ul", "uq" or "b"; got {self.estimator!r}.'
+                f'`estimator` must be "ul", "uq" or "b"; got {self.estimator!r:.80}. Pass one of them.'
             )
         kernel = kernel_named(self.kernel, self.bandwidth)
         if kernel is self.kernel and self.bandwidth not in (1.0, kernel.bandwidth):
             raise InvalidInputError(
                 f"`bandwidth` must be left out beside a Kernel, which has its own; got "
-                f"{self.bandwidth!r} beside {kernel!r}."
+                f"{self.bandwidth!r} beside {kernel!r}. Give it to the kernel."
             )
         object.__setattr__(self, "bandwidth", kernel.bandwidth)
 

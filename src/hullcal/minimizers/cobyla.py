@@ -36,7 +36,9 @@ class Cobyla(Minimizer):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.library not in _LIBRARIES:
-            raise InvalidInputError(f'`library` must be "scipy" or "nlopt"; got {self.library!r}.')
+            raise InvalidInputError(
+                f'`library` must be "scipy" or "nlopt"; got {self.library!r:.80}. Pass one of them.'
+            )
         if importlib.util.find_spec(self.library) is None:
             raise InvalidInputError(
                 f'`library` "{self.library}" is not installed; `pip install {self.library}`.'

@@ -7,7 +7,15 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from hullcal._discovery import class_named, class_names, discover, named
-from hullcal.nulls._base import CALIBRATED, ONE_CALIBRATED, TRUTH, Null, Outcome, Resampling
+from hullcal.nulls._base import (
+    CALIBRATED,
+    ONE_CALIBRATED,
+    TRUTH,
+    Null,
+    Outcome,
+    Replicates,
+    Resampling,
+)
 from hullcal.nulls._journal import kept_in, kept_seed
 
 if TYPE_CHECKING:
@@ -24,6 +32,7 @@ __all__ = [
     "TRUTH",
     "Null",
     "Outcome",
+    "Replicates",
     "Resampling",
     "available",
     "kept_in",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError
-from hullcal._validation.errors import refusal
-from hullcal.files.journal import Journal, columns_of, configuration_of
+from hullcal.files.journal import Journal, Words, check_folder, columns_of, configuration_of
 
 Floats = NDArray[np.float64]
 Block = Callable[[int, int], Floats]
 
 _DATA = "data"
+_WORDS = Words("journal", "journal", "delete this one")
 
 
 class ResamplingJournal:
@@ -85,29 +83,13 @@ def kept_in(
     if folder is None:
         yield None
         return
-    place = _checked(folder)
+    place = check_folder(folder, "journal")
     place.mkdir(parents=True, exist_ok=True)
-    try:
-        journal = Journal.open(place, configuration, resume=True)
-    except InvalidInputError as error:
-        # A study says how to start over, which is said otherwise here.
-        words = re.sub(r"[^.;]*`force=True`\.", " Name another folder.", str(error))
-        raise InvalidInputError(re.sub("`(resume|folder)`", "`journal`", words)) from None
-    with journal:
+    with Journal.open(place, configuration, resume=True, words=_WORDS) as journal:
         yield ResamplingJournal(journal)
-
-
-def _checked(folder: object) -> Path:
-    if not isinstance(folder, str | os.PathLike):
-        repair = "Pass the path of a folder, which need not exist."
-        raise refusal("journal", "must be a path", repr(folder), repair)
-    place = Path(folder)
-    if place.exists() and not place.is_dir():
-        raise refusal("journal", "must be a folder", f"the file {str(place)!r}", "Name a folder.")
-    return place
 
 
 def kept_seed(folder: str | Path) -> int | None:
     """The seed of a journal that is there."""
-    found = configuration_of(_checked(folder))
+    found = configuration_of(check_folder(folder, "journal"))
     return None if found is None else found.get("seed")

@@ -69,6 +69,7 @@ class Maximized(Null):
             distribution=distribution,
             n_evaluations=int(found.n_evaluations[0]) * (resampling.n_resamples + 1),
             converged=bool(found.converged[0]),
+            notes=("null maximized: weights and statistic are where the p-value is largest",),
         )
 
 

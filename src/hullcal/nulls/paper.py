@@ -54,7 +54,9 @@ class Paper(Null):
 
     def __post_init__(self) -> None:
         if self.rows not in ("resampled", "permuted"):
-            raise InvalidInputError(f'`rows` must be "resampled" or "permuted"; got {self.rows!r}.')
+            raise InvalidInputError(
+                f'`rows` must be "resampled" or "permuted"; got {self.rows!r:.80}. Pass one of them.'
+            )
 
     def needs_predictions(self, measure: Measure) -> bool:
         # Neighbours in the sample come from anywhere in the data.

@@ -66,7 +66,9 @@ def size_groups(
 ) -> SizeGroups:
     """Compute sizes and split them; parameters are those of `size_distribution`."""
     if size not in _SIZES:
-        raise InvalidInputError(f"`size` must be one of {', '.join(_SIZES)}; got {size!r}.")
+        raise InvalidInputError(
+            f"`size` must be one of {', '.join(_SIZES)}; got {size!r:.80}. Mind the spelling."
+        )
     classifiers, truth = ClassifierSet.with_labels(probs, labels)
     predictions = classifiers.mean() if weights is None else classifiers.mix(weights)
     right = predictions.argmax(axis=1) == truth

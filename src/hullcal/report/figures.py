@@ -18,9 +18,8 @@ from hullcal.sets import ClassifierSet
 #: Rows behind figures that look at every instance; more would not be seen.
 ROWS = 20_000
 
-#: Classes with a diagram of their own.
-_CLASSES = 4
-
+#: Classes with a diagram of their own, by gap; with that of the predicted class, two rows of three.
+_RANKS = ("largest", "2nd largest", "3rd largest", "4th largest", "5th largest")
 
 #: What a caption adds where searches ended below the statistic.
 _BOUNDS = " Values below the statistic are upper bounds, since searches ended there."
@@ -82,30 +81,28 @@ def _of_reliability(
     assessment: Assessment,
     gaps: Sequence[ClassGap],
 ) -> Iterator[tuple[Panel, str]]:
-    weights, by = assessment.weights, clipped(assessment.results[0].measure)
+    weights, by = assessment.weights, clipped(assessment.best.measure)
     yield (
         of_sets.reliability(classifiers, labels, weights),
         "Reliability of the predicted class: each member faint, the average, and the best "
         f"combination by {by} with the band in which it would lie if calibrated.",
     )
-    chosen, n_classes = gaps[:_CLASSES], len(gaps)
-    which = f", one of the {len(chosen)} of {n_classes} classes with the largest gap"
-    for each in chosen:
+    for rank, each in zip(_RANKS, gaps, strict=False):
         yield (
             of_sets.reliability(classifiers, labels, weights, each.index),
-            f"Reliability of class {class_name(classifiers, each.index)}"
-            f"{which if n_classes > len(chosen) else ''}. Gap of the best combination "
-            f"{each.gap:.3g}, of the average {each.gap_of_average:.3g}.",
+            f"Reliability of class {class_name(classifiers, each.index)}, with the {rank} gap of "
+            f"{len(gaps)} classes: {each.gap:.3g} for the best combination, "
+            f"{each.gap_of_average:.3g} for the average.",
         )
 
 
 def _of_members(
     classifiers: ClassifierSet, labels: NDArray[np.int32], assessment: Assessment
 ) -> Iterator[tuple[Panel, str]]:
-    first = assessment.results[0]
+    best = assessment.best
     yield (
-        of_tests.weights(first),
-        f"Weights of the best combination by {clipped(first.measure)}.",
+        of_tests.weights(best),
+        f"Weights of the best combination by {clipped(best.measure)}.",
     )
     yield (
         of_sets.average_against_weighted(classifiers, labels, assessment.weights),

@@ -15,8 +15,9 @@ from hullcal.assessment import Assessment
 from hullcal.files.versions import versions
 from hullcal.report.classes import ClassGap, class_gaps
 from hullcal.report.figures import ROWS, class_name, figures, some_rows
-from hullcal.results import CalibrationTestResult, printable
+from hullcal.results import CalibrationTestResult
 from hullcal.uncertainty import UNITS
+from hullcal.words import printable
 
 #: Members and classes listed by name; the figures sum up the others.
 _SHOWN = 20
@@ -79,18 +80,25 @@ def _part(number: int, name: str, assessment: Assessment) -> dict[str, Any]:
         "number": number,
         "name": printable(name),
         "sentences": [printable(sentence) for sentence in assessment.sentences()],
-        "rejections": [assessment.rejected(null) for null in assessment.nulls],
+        "verdicts": [_verdict(assessment, null) for null in assessment.nulls],
         "questions": list(dict.fromkeys(result.hypothesis for result in assessment.results)),
         "rows": [_row(result, adjusted) for result, adjusted in _pairs(assessment)],
         "bounds": any(result.null_values_are_bounds for result in assessment.results),
         "figures": figures(assessment, gaps),
         "classes": [_class_row(assessment, each) for each in gaps[:_SHOWN]],
         "n_classes": len(gaps),
-        "weights": _weights(assessment.results[0]),
+        "weights": _weights(assessment.best),
         "sizes": _sizes(assessment),
         "facts": _facts(assessment),
         "notes": _notes(assessment),
     }
+
+
+def _verdict(assessment: Assessment, null: str) -> str:
+    """The class of the sentence, and so its look."""
+    if not assessment.rejected(null):
+        return "perhaps"
+    return "unclear" if assessment.unclear(null) else "no"
 
 
 def _class_row(assessment: Assessment, each: ClassGap) -> tuple[str, ...]:
@@ -206,7 +214,7 @@ def _facts(assessment: Assessment) -> list[tuple[str, str]]:
 
 
 def _notes(assessment: Assessment) -> list[str]:
-    notes = dict.fromkeys(note for result in assessment.results for note in result.notes)
+    notes = dict.fromkeys(assessment.notes())
     if assessment.sizes.approximated:
         notes[
             "the generalised Hartley measure merges the less probable of more than 16 classes"

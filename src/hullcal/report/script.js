@@ -15,15 +15,17 @@
     return k === 0 ? Infinity : k > size ? -Infinity : infinite(test.distribution[size - k]);
   };
 
-  // As `Assessment._sentence` decides; the words are its own.
+  // As `hullcal.verdicts.sentence` decides; the words are its own.
   const sentence = (own, alpha) => {
     const rejecting = own.filter((test) => test.adjusted <= alpha);
     const certain = rejecting.filter((test) => !test.doubtful);
     const heard = [certain, rejecting, own].find((some) => some.length);
-    const { answer, interval } = heard.reduce((a, b) => (b.adjusted < a.adjusted ? b : a));
-    if (rejecting.length) return { no: true, text: answer.rejecting };
-    const close = interval[0] <= alpha && alpha <= interval[1];
-    return { no: false, text: answer.standing + (close ? answer.close : "") };
+    const { answer, interval, adjusted, pvalue } = heard.reduce((a, b) => (b.adjusted < a.adjusted ? b : a));
+    const [low, high] = interval.map((end) => (adjusted / pvalue) * end);
+    const close = low <= alpha && alpha <= high ? answer.close : "";
+    const said = (rejecting.length ? answer.rejecting : answer.standing) + close;
+    const look = !rejecting.length ? "perhaps" : certain.length ? "no" : "unclear";
+    return { look, text: said };
   };
 
   const answers = (part, alpha) => {
@@ -45,9 +47,9 @@
       row.querySelector(".critical").textContent = bound + short(critical(test, alpha));
     }
     for (const verdict of document.querySelectorAll(".verdict")) {
-      const lines = answers(number(verdict.dataset.part), alpha).map(({ no, text }) => {
+      const lines = answers(number(verdict.dataset.part), alpha).map(({ look, text }) => {
         const line = document.createElement("p");
-        line.className = no ? "answer no" : "answer";
+        line.className = `answer ${look}`;
         line.textContent = text;
         return line;
       });

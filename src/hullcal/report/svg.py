@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from hullcal.results import printable
+from hullcal.words import printable
 
 #: Width of every figure, in units of which a letter is about six wide.
 WIDTH = 360.0

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import importlib
-import io
 import json
 import math
 import shlex
@@ -15,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal.files.spreadsheet import as_text
+from hullcal.files.spreadsheet import as_text, csv_line
 from hullcal.files.versions import versions
 from hullcal.io import write_atomic
 
@@ -103,11 +101,7 @@ def _cell(value: Any, *, whole: bool = False) -> str:
 
 
 def _csv(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return buffer.getvalue()
+    return "".join(csv_line(cells) for cells in (header, *rows))
 
 
 def _parquet(study: Study) -> bytes | None:

@@ -233,7 +233,9 @@ def _several(values: Any, name: str, check: Callable[[Any], Value]) -> tuple[Val
 def _scenario(name: Any) -> str:
     if isinstance(name, str) and name in HOLDS:
         return name
-    raise InvalidInputError(f"`scenario` must be one of {', '.join(HOLDS)}; got {name!r}.")
+    raise InvalidInputError(
+        f"`scenario` must be one of {', '.join(HOLDS)}; got {name!r:.80}. Mind the spelling."
+    )
 
 
 def _strength(value: Any) -> float:

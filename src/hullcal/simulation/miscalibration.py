@@ -34,7 +34,9 @@ def check_amount(miscalibration: Any, amount: Any) -> float:
     """A size of miscalibration, checked; the usual one for None."""
     if not isinstance(miscalibration, str) or miscalibration not in AMOUNTS:
         names = ", ".join(AMOUNTS)
-        raise InvalidInputError(f"`miscalibration` must be one of {names}; got {miscalibration!r}.")
+        raise InvalidInputError(
+            f"`miscalibration` must be one of {names}; got {miscalibration!r:.80}. Mind the spelling."
+        )
     if amount is None:
         return AMOUNTS[miscalibration]
     if miscalibration == "temperature":

@@ -19,10 +19,10 @@ from hullcal._validation import (
     check_weights,
 )
 from hullcal._validation.errors import refusal
-from hullcal.algorithm import check_level
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
 from hullcal.nulls import Null
+from hullcal.planning import check_level
 from hullcal.progress import reporting
 from hullcal.sets import ClassifierSet
 from hullcal.simulation.miscalibration import World, check_amount, distance
@@ -203,7 +203,8 @@ def _sizes(n_samples: Any, n_rows: int, measure: Measure) -> list[int]:
         counted = min(n_rows, _MOST_ROWS)
         fewest = max(_FEWEST_ROWS, measure.min_samples)
         return sorted({max(fewest, round(share * counted)) for share in _SHARES})
-    single = isinstance(n_samples, str) or not isinstance(n_samples, Iterable)
+    several = isinstance(n_samples, Iterable) and not isinstance(n_samples, str)
+    single = not several or getattr(n_samples, "ndim", 1) == 0
     values = [n_samples] if single else list(n_samples)
     if not values:
         raise InvalidInputError(

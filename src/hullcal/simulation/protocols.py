@@ -117,7 +117,7 @@ def resolve(protocol: str | Protocol) -> Protocol:
             return replace(base, **dict.fromkeys(switches, sign == "+"))
     raise InvalidInputError(
         "`protocol` must be paper, authors, paper+SWITCH or authors-SWITCH, with switches among "
-        f"{', '.join(SWITCHES)}; got {protocol!r}."
+        f"{', '.join(SWITCHES)}; got {protocol!r:.80}. Mind the spelling."
     )
 
 

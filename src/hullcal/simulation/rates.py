@@ -31,7 +31,8 @@ def wilson(count: int, total: int) -> tuple[float, float]:
     """
     if not 0 <= count <= total or total < 1:
         raise InvalidInputError(
-            f"`count` must lie between 0 and `total`, and `total` be at least 1; got {count} and {total}."
+            f"`count` must lie between 0 and `total`, and `total` be at least 1; got {count} and "
+            f"{total}. Are they exchanged?"
         )
     share, square = count / total, _Z * _Z / total
     middle = (share + square / 2.0) / (1.0 + square)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._compiled.jit import compiled_value
-from hullcal.binning import edges
+from hullcal.binning import edges, part_size
 from hullcal.measures import Measure
 from hullcal.measures._base import Floats
 from hullcal.measures.ece_conf import ConfidenceECE
@@ -48,6 +48,7 @@ class FirstClassHosmerLemeshow(HosmerLemeshow):
     """
 
     has_residual: ClassVar[bool] = False
+    order_matters: ClassVar[bool] = True
 
 
 @compiled_value
@@ -58,7 +59,7 @@ def _value(mixed, labels, row_weights, parameters, offset, state, scratch):  # t
     total = 0.0
     first = 0
     for j in range(n_bins):
-        last = first + n_samples // n_bins + int(j < n_samples % n_bins)
+        last = first + part_size(j, n_samples, n_bins)  # type: ignore[no-untyped-call]
         for k in range(n_classes):
             observed, expected = 0.0, 0.0
             for i in range(first, last):

@@ -14,6 +14,9 @@ from hullcal.simulation.protocols import Protocol
 
 __all__ = ["MeasureSpec", "MinimizerSpec", "Test", "measure_of", "minimizer_of", "null_of"]
 
+#: Of a number behind a name; more would be no number of bins or evaluations.
+_DIGITS = 18
+
 
 @dataclass(frozen=True)
 class MeasureSpec:
@@ -171,8 +174,9 @@ def _split(spec: str, parameter: str, what: str) -> tuple[str, int | None]:
     name, colon, number = spec.partition(":")
     if not colon:
         return name, None
-    if not (number.isascii() and number.isdigit() and int(number) > 0):
+    sound = number.isascii() and number.isdigit() and len(number) <= _DIGITS
+    if not (sound and int(number) > 0):
         raise InvalidInputError(
-            f"`{parameter}` must have a positive number of {what}; got {spec!r}. Correct the number."
+            f"`{parameter}` must have a positive number of {what}; got {spec!r:.80}. Correct the number."
         )
     return name, int(number)

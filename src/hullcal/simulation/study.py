@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError, check_jobs
-from hullcal.files.journal import JOURNAL, Journal, Key, columns_of
+from hullcal._validation.flags import check_flag
+from hullcal.files.journal import JOURNAL, Journal, Key, check_folder, columns_of
 from hullcal.measures import CustomMeasure
 from hullcal.progress import reporting
 from hullcal.simulation import files
@@ -105,7 +106,15 @@ def run(
     [('Type I', 0)]
     """
     if not isinstance(grid, Grid):
-        raise InvalidInputError(f"`grid` must be a Grid; got {grid!r:.80}.")
+        raise InvalidInputError(
+            f"`grid` must be a Grid; got {grid!r:.80}. Pass for example `Grid(n_samples=100)`."
+        )
+    check_flag(resume, "resume")
+    check_flag(force, "force")
+    if folder is None and (resume or force):
+        raise InvalidInputError(
+            "`folder` must name what `resume` or `force` is about; got None. Name the study's folder."
+        )
     if resume and force:
         raise InvalidInputError(
             "`resume` continues and `force` starts over; got both. Choose one of them."
@@ -119,7 +128,7 @@ def run(
         finished: dict[Key, Columns] = {}
         journal = None
         if folder is not None:
-            place = _checked(Path(folder), resume=resume, force=force)
+            place = _checked(check_folder(folder, "folder"), resume=resume, force=force)
             opened = Journal.open(
                 place, files.configuration(grid), resume=resume, new=not (resume or force)
             )
@@ -197,10 +206,6 @@ def _check_named(grid: Grid) -> None:
 
 def _checked(folder: Path, *, resume: bool, force: bool) -> Path:
     """Refuse a folder that holds something already, before any work."""
-    if folder.exists() and not folder.is_dir():
-        raise InvalidInputError(
-            f"`folder` must be a folder; got {str(folder)!r}, a file. Choose another name."
-        )
     has_journal = (folder / JOURNAL).exists()
     if has_journal and not (resume or force):
         raise InvalidInputError(

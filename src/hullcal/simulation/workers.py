@@ -116,9 +116,10 @@ def _chosen(backend: Any) -> Iterator[None]:
             # joblib finds dask by itself; ray has to introduce itself.
             importlib.import_module("ray.util.joblib").register_ray()
         config = joblib.parallel_config(backend=backend)
-    except (ValueError, ImportError) as error:
+    except (ValueError, ImportError, TypeError, AttributeError) as error:
         raise InvalidInputError(
-            f"`backend` must be one that joblib knows and can start; got {backend!r} ({error})."
+            f"`backend` must be one that joblib knows and can start; got {backend!r} ({error}). "
+            "Leave it out for processes on this machine."
         ) from error
     with config:
         yield

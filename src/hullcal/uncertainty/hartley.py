@@ -33,7 +33,8 @@ def generalized_hartley(probs: Any, *, n_jobs: int = 1) -> Floats:
     .. math:: \sum_B c_{|B|}\, \nu(B), \qquad
               c_b = \sum_{j=0}^{K-b} \binom{K-b}{j} (-1)^j \log_2 (b + j),
 
-    so that no Möbius transform is run. All factors but the last, log2 K, are negative: nothing
+    so that no Möbius transform is run. The first member alone would have size 0, so ν may be replaced by
+    :math:`\nu - P_1 \le 0`, which is 0 for all classes together. All other factors are negative: nothing
     cancels, and a further member, which can only lower ν, can only raise the sum.
 
     Parameters
@@ -121,32 +122,20 @@ def _keep_most_probable(members, n, kept, table):  # type: ignore[no-untyped-def
 
 
 @compiled
-def _lower_probability(table, sums, lower):  # type: ignore[no-untyped-def]
-    """The smallest probability that a member gives to each subset of the classes."""
-    for m in range(table.shape[0]):
+def _below_the_first(table, sums, lower):  # type: ignore[no-untyped-def]
+    """How far the smallest probability of each subset of the classes is below the first member's."""
+    fill(lower, 0.0)
+    for m in range(1, table.shape[0]):
         sums[0] = 0.0
         size = 1
         for k in range(table.shape[1]):
             # Subsets that contain class k are those of the classes before it, and k.
-            p = table[m, k]
+            difference = table[m, k] - table[0, k]
             for subset in range(size):
-                sums[size + subset] = sums[subset] + p
+                sums[size + subset] = sums[subset] + difference
             size *= 2
-        if m == 0:
-            for subset in range(size):
-                lower[subset] = sums[subset]
-        else:
-            for subset in range(size):
-                lower[subset] = min(lower[subset], sums[subset])
-
-
-@compiled
-def _members_agree(table):  # type: ignore[no-untyped-def]
-    for m in range(1, table.shape[0]):
-        for k in range(table.shape[1]):
-            if table[m, k] != table[0, k]:
-                return False
-    return True
+        for subset in range(size):
+            lower[subset] = min(lower[subset], sums[subset])
 
 
 @compiled
@@ -158,9 +147,6 @@ def _hartley(members, factors, out):  # type: ignore[no-untyped-def]
     sums, lower = np.empty(factors.shape[0]), np.empty(factors.shape[0])
     for n in range(n_samples):
         _keep_most_probable(members, n, kept, table)
-        total = 0.0
-        # Rounding must not make a set of one point large.
-        if not _members_agree(table):
-            _lower_probability(table, sums, lower)
-            total = dot(factors, lower)
-        out[n, 0] = max(total, 0.0)
+        _below_the_first(table, sums, lower)
+        # All classes together have probability 1, up to rounding that must not count.
+        out[n, 0] = max(dot(factors[:-1], lower[:-1]), 0.0)

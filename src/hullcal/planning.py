@@ -1,0 +1,192 @@
+"""What is asked of a test: every option, checked before data are seen and then beside them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+import hullcal
+from hullcal import measures, minimizers, nulls, pvalues
+from hullcal._compiled.streams import key_of
+from hullcal._validation import (
+    HullcalWarning,
+    InvalidInputError,
+    check_flag,
+    check_fraction,
+    check_integer,
+    check_jobs,
+    check_seed,
+)
+from hullcal.engines import Data
+from hullcal.engines.engine import Problem
+from hullcal.measures import Measure
+from hullcal.minimizers import Minimizer
+from hullcal.nulls import Null, Resampling, kept_seed
+
+#: What a result says whose replicates were searched only as far as its p-value asks.
+_BOUNDS = "searches ended below the statistic, so that null values there are bounds from above"
+#: From a warning here to whoever called `calibration_test`.
+_CALLER = 4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """A test without its data. Attributes are named as the parameters of `calibration_test`."""
+
+    measure: Measure
+    null: Null
+    search: Minimizer
+    n_resamples: int
+    alpha: float
+    stop_after: int | None
+    pvalue_only: bool
+    seed: int
+    n_jobs: int
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        measure: str | Measure | Callable[..., float],
+        null: str | Null,
+        minimizer: str | Minimizer,
+        n_resamples: int,
+        alpha: float,
+        stop_after: int | None,
+        pvalue_only: bool,
+        journal: str | Path | None,
+        rng: int | np.random.Generator | None,
+        n_jobs: int,
+    ) -> Self:
+        """Options as users write them; without a seed, that of the journal is taken."""
+        g, reference = measures.resolve(measure), nulls.resolve(null)
+        easy = g.easily_searched and reference.searches_measure
+        search = minimizers.resolve(minimizer).budgeted(in_test=True, easy=easy)
+        alpha, n_resamples = check_level(alpha, n_resamples, stacklevel=_CALLER)
+        stop_after = check_stop(stop_after, reference)
+        check_keeping(journal, reference)
+        check_flag(pvalue_only, "pvalue_only")
+        return cls(
+            measure=g,
+            null=reference,
+            search=search,
+            n_resamples=n_resamples,
+            alpha=alpha,
+            stop_after=stop_after,
+            pvalue_only=pvalue_only,
+            n_jobs=check_jobs(n_jobs),
+            seed=check_seed(rng if rng is not None or journal is None else kept_seed(journal)),
+        )
+
+    def problem(self, data: Data) -> Problem:
+        """What is to be minimised; refused before any work if these data cannot be asked for it."""
+        self.measure.check(data.n_samples, stacklevel=_CALLER)
+        in_memory = check_beside(data, self.measure, self.null, self.search)
+        return data.problem(self.measure, in_memory=in_memory, n_jobs=self.n_jobs)
+
+    def settings(self, problem: Problem) -> dict[str, Any]:
+        """Settings of measure, search and null, and what makes the run less than a full one."""
+        settings: dict[str, Any] = {
+            "measure": problem.objective.measure.settings(),
+            "minimizer": self.search.settings(),
+            "null": self.null.settings(),
+        }
+        if self.stop_after is not None:
+            # D too, as such a run may leave fewer null values.
+            settings |= {"stop_after": self.stop_after, "n_resamples": self.n_resamples}
+        if self._ends_early(problem):
+            settings["pvalue_only"] = True
+        return settings
+
+    def configuration(self, data: Data, problem: Problem) -> dict[str, Any]:
+        """All that a journal's numbers depend on, but the data themselves."""
+        return {
+            "version": hullcal.__version__,
+            "names": (self.measure.name, self.search.name, self.null.name),
+            "settings": self.settings(problem),
+            "seed": self.seed,
+            "D": self.n_resamples,
+            "sizes": (data.n_samples, data.n_members, data.n_classes),
+        }
+
+    def resampling(self, problem: Problem, progress: Any, journal: Any) -> Resampling:
+        """How the replicates are run."""
+        return Resampling(
+            self.n_resamples,
+            key_of(self.seed),
+            self.n_jobs,
+            progress,
+            self.stop_after,
+            journal,
+            self._ends_early(problem),
+        )
+
+    def notes(self, problem: Problem, n_kept: int) -> tuple[str, ...]:
+        """What to know about a run that left so many null values."""
+        notes = []
+        if self.stop_after is not None and n_kept < self.n_resamples:
+            notes.append(
+                f"stopped at resample {n_kept + 1} of {self.n_resamples}, the number "
+                f"{self.stop_after} to reach the statistic"
+            )
+        if self._ends_early(problem):
+            notes.append(_BOUNDS)
+        return tuple(notes)
+
+    def _ends_early(self, problem: Problem) -> bool:
+        """Whether searches of replicates end below the statistic.
+
+        Of one member nothing is searched, nor by some nulls in a replicate; other searches go on.
+        """
+        searched = self.null.minimizes_replicates and problem.objective.n_members > 1
+        return self.pvalue_only and searched and self.search.ends_early
+
+
+def check_level(alpha: float, n_resamples: int, *, stacklevel: int = 3) -> tuple[float, int]:
+    """Both, checked; a warning if they cannot reject together."""
+    alpha = check_fraction(alpha, "alpha")
+    n_resamples = check_integer(n_resamples, "n_resamples", 1)
+    if pvalues.rejections_allowed(n_resamples, alpha) == 0:
+        warnings.warn(
+            f"no p-value of {n_resamples} resamples can be {alpha:g} or less, so nothing can be "
+            f"rejected; the smallest `n_resamples` that could is "
+            f"{pvalues.smallest_n_resamples(alpha)}.",
+            HullcalWarning,
+            stacklevel=stacklevel,
+        )
+    return alpha, n_resamples
+
+
+def check_beside(data: Data, measure: Measure, null: Null, search: Minimizer) -> bool:
+    """Whether predictions have to be in memory; what these data cannot be asked for is refused."""
+    search.check(measure, data.n_members)
+    null.check(measure, search)
+    in_memory = null.needs_predictions(measure) or search.needs_predictions
+    data.check(measure, in_memory=in_memory, draws_rows=null.draws_rows)
+    return in_memory
+
+
+def check_stop(stop_after: int | None, reference: Null) -> int | None:
+    """The number of exceedances, checked; refused for a null that cannot stop early."""
+    if stop_after is None:
+        return None
+    if not reference.can_stop:
+        raise InvalidInputError(
+            f"`stop_after` must be None with null `{reference.name}`, whose p-value is the largest of "
+            f'several; got {stop_after!r}. Leave it out, or use null="recentered" or "refit".'
+        )
+    return check_integer(stop_after, "stop_after", 2)
+
+
+def check_keeping(journal: object, reference: Null) -> None:
+    """Refuse a journal for a null whose resamples are never finished one by one."""
+    if journal is not None and not reference.can_keep:
+        raise InvalidInputError(
+            f"`journal` must be None with null `{reference.name}`, which has no finished resamples to "
+            f'keep; got {str(journal)!r}. Leave it out, or use null="recentered" or "refit".'
+        )

@@ -1,0 +1,80 @@
+"""Which sentence answers a question, where one or several measures were asked?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from hullcal.engines.engine import IMPOSSIBLE
+from hullcal.nulls import TRUTH
+from hullcal.results import CalibrationTestResult
+
+__all__ = ["Answer", "Heard", "answer", "sentence"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is said if one test speaks for its null; the level decides which of it.
+
+    Attributes
+    ----------
+    rejecting : str
+        At levels that the adjusted p-value reaches.
+    standing : str
+        At the others.
+    close : str
+        What either is followed by where more resamples could change the decision.
+    """
+
+    rejecting: str
+    standing: str
+    close: str
+
+
+class Heard(NamedTuple):
+    """One test of a question: its p-value adjusted for the others, itself, and what it would say."""
+
+    adjusted: float
+    result: CalibrationTestResult
+    answer: Answer
+
+    @property
+    def rejects(self) -> bool:
+        """Whether it does, after adjustment."""
+        return self.adjusted <= self.result.alpha
+
+
+def answer(result: CalibrationTestResult, adjusted: float, *, several: bool) -> Answer:
+    """What a test says; `several` says that its p-value was adjusted for others."""
+    hypothesis, null = result.hypothesis, result.null
+    figure = f"{'adjusted p' if several else 'p'} = {adjusted:.3g} by {result.measure}"
+    rejecting = f"No: the data speak against the claim that {hypothesis} ({figure})."
+    if result.doubtful:
+        rejecting = (
+            f"Unclear: the data seem to speak against the claim that {hypothesis} ({figure}), but "
+            f"with too few rows for {result.measure} by null {null}; ask null stacked."
+        )
+    standing = f"Perhaps: the data do not speak against the claim that {hypothesis} ({figure})."
+    if hypothesis == TRUTH and any(note.startswith(IMPOSSIBLE) for note in result.notes):
+        standing += (
+            " But some labels have probability 0 under every combination: taken at their word, none "
+            "of them is the truth."
+        )
+    also = " and what they stop after" if "stop_after" in result.settings else ""
+    return Answer(rejecting, standing, f" It is too close to call; raise the resamples{also}.")
+
+
+def sentence(tests: Sequence[Heard]) -> str:
+    """The sentence of the test that speaks for all of one question."""
+    # The report's script decides so too, at the level of its slider.
+    rejecting = [each for each in tests if each.rejects]
+    # A doubt of one measure is none of another that rejects as well.
+    certain = [each for each in rejecting if not each.result.doubtful]
+    heard = min(certain or rejecting or tests, key=lambda each: each.adjusted)
+    # Adjustment multiplies the p-value, and so what more resamples could make of it.
+    factor = heard.adjusted / heard.result.pvalue
+    low, high = (factor * end for end in heard.result.pvalue_interval)
+    close = low <= heard.result.alpha <= high
+    said = heard.answer.rejecting if rejecting else heard.answer.standing
+    return said + heard.answer.close * close
