@@ -20,9 +20,14 @@ data = hc.simulation.scenario("calibrated", n_samples=300, n_members=2, n_classe
 print(hc.simulation.HOLDS[data.name])
 
 # %%
-# The null says which question is asked. Fifty data sets, and each question of each of them.
+# The null says which question is asked. Fifty data sets, and each null on each of them: two ask
+# the first question, one the second.
 
-questions = {"recentered": "contains a calibrated classifier", "refit": "contains the truth"}
+questions = {
+    "recentered": "contains a calibrated classifier",
+    "stacked": "contains a calibrated classifier",
+    "refit": "contains the truth",
+}
 rates = {
     null: hc.simulation.error_rates(
         scenario="calibrated",
@@ -57,6 +62,7 @@ ax.legend(loc="lower right", fontsize=8)
 plt.show()
 
 # %%
-# **Answer.** No. By ``recentered`` small p-values are about as frequent as they should be, since
-# some combination is calibrated. By ``refit`` they are far more frequent, since no combination is
-# the truth. Both are right: to report the second as "not calibrated" would be wrong.
+# **Answer.** No. By ``recentered`` and ``stacked`` small p-values are about as frequent as they
+# should be, since some combination is calibrated. By ``refit`` they are far more frequent, since no
+# combination is the truth. All three are right: to report the last as "not calibrated" would be
+# wrong.

@@ -2,9 +2,9 @@
 What do weights repair?
 =======================
 
-Networks with a strong penalty are timid: they claim less than they achieve. In an average they
-outvote those that are not. A reliability diagram shows it; weights that are chosen for calibration
-may help. They have to be judged on rows on which they were not chosen.
+Networks with a strong penalty are underconfident: they claim less than they achieve. In an average
+they outvote those that are not. A reliability diagram shows it; weights that are chosen for
+calibration may help. They have to be judged on rows on which they were not chosen.
 """
 
 # %%

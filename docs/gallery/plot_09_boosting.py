@@ -3,7 +3,7 @@ Do the stages of boosting make a useful set?
 ============================================
 
 Gradient boosting grows sure of itself stage by stage. Its stages are classifiers: early ones are
-timid, late ones often overconfident. Does some combination of them do better than the last?
+underconfident, late ones often overconfident. Does some combination of them do better than the last?
 """
 
 # %%
