@@ -198,6 +198,7 @@ def test_sizes_need_no_labels(folder, data):
     expected = hc.uncertainty.summary(data[0])
     assert f"{expected.tv_diameter:.4g}" in done.stdout
     given = json.loads(run("sizes", folder / "good.npz", "--format", "json").stdout)
+    assert given.pop("units") == hc.uncertainty.UNITS
     assert given == pytest.approx(dict(expected))
     (row,) = csv.DictReader(
         io.StringIO(run("sizes", folder / "good.npz", "--format", "csv").stdout)
@@ -397,6 +398,53 @@ def test_classes_that_are_numbers_are_compared_as_numbers(tmp_path):
     assert statistic("x.npz", "0,1") == statistic("text.npz", "0,1") == straight.value
     assert statistic("x.npz", "1,0") == statistic("text.npz", "1, 0") == swapped.value
     assert statistic("later.npz", "1,2") == straight.value
+
+
+def test_names_of_classes_in_a_file_are_not_replaced(tmp_path):
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet([1, 1], size=80)
+    labels = (rng.random(80) < probs[:, 1]).astype(int)
+
+    def table(names, labels):
+        rows = zip(*probs.T, labels, strict=True)
+        lines = [",".join([*(f"p_{name}" for name in names), "label"])]
+        (tmp_path / "x.csv").write_text("\n".join([*lines, *(",".join(map(str, r)) for r in rows)]))
+
+    def asked(classes):
+        return run("test", tmp_path / "x.csv", "--classes", classes, "--format", "json", *FAST)
+
+    names = np.array(["cat", "dog"])
+    table(names, names[labels])
+    swapped = asked("dog,cat")
+    assert swapped.returncode == 2
+    assert "`--classes` must be left out where FILE names its classes" in swapped.stderr
+    assert asked("cat,owl").returncode == 2
+    named = asked("cat,dog")
+    assert named.returncode == 0, named.stderr
+    # Positions are no names, so they can be given some.
+    table([0, 1], labels)
+    positions = asked("cat,dog")
+    assert positions.returncode == 0, positions.stderr
+    first, second = (json.loads(each.stdout)["results"][0] for each in (named, positions))
+    assert first["statistic"] == second["statistic"]
+
+
+def test_json_has_the_verdicts_beside_the_results(folder):
+    command = ("test", folder / "bad.npz", "-m", "ece_conf", "-m", "skce_ul", *FAST)
+    printed = run(*command, "--format", "json").stdout
+    written = json.loads(printed)
+    found = hc.io.from_json(printed)
+    assert [each["null"] for each in written["verdicts"]] == ["recentered", "refit"]
+    words = run(*command).stdout
+    for verdict in written["verdicts"]:
+        own = [result for result in found if result.null == verdict["null"]]
+        assert verdict["hypothesis"] == own[0].hypothesis
+        assert verdict["sentence"] in words
+        expected = hc.adjust(own)
+        assert [each["pvalue"] for each in verdict["adjusted"]] == expected.tolist()
+        assert [each["measure"] for each in verdict["adjusted"]] == ["ece_conf", "skce_ul"]
+        assert verdict["rejected"] is bool((expected <= own[0].alpha).any())
+        assert verdict["unclear"] is False
 
 
 def test_labels_that_are_not_needed_are_not_looked_at(data, tmp_path):

@@ -26,7 +26,7 @@ from dask_cluster import (
     use_small_ranges,
 )
 from hullcal.distinct import Distinct
-from hullcal.engines import Dask, _dask_cluster, _dask_passes, _dask_sources
+from hullcal.engines import Dask, _dask_cluster, _dask_origins, _dask_passes
 from hullcal.engines._dask_members import distinct_members, order_of_members
 from hullcal.engines.engine import EngineError
 from hullcal.minimizers import Pairwise
@@ -184,7 +184,7 @@ def test_hosmer_and_lemeshow_s_bins_are_made_of_cells_and_the_error_is_stated(nu
 def test_chunks_that_are_whole_ranges_do_not_move(client, cluster):
     lazy = da.from_array(PROBS, chunks=(2 * RANGE, 4, 3))
     bounds = [(first, min(first + 2 * RANGE, 7000)) for first in range(0, 7000, 2 * RANGE)]
-    assert [part.key for part in _dask_sources._blocks(lazy, bounds)] == [
+    assert [part.key for part in _dask_origins._blocks(lazy, bounds)] == [
         part.key for part in lazy.to_delayed().ravel()
     ]
 
@@ -224,12 +224,12 @@ def test_workers_read_stores_for_themselves(kind, labels, cluster, tmp_path):
 
 def test_a_store_that_workers_cannot_see(cluster, tmp_path, monkeypatch):
     path = WRITERS["npy"](tmp_path, PROBS, LABELS)
-    source = _dask_sources.source_of(
+    origin = _dask_origins.origin_of(
         str(path), None, classes=None, from_logits=False, from_log=False
     )
     (path / "probs-004.npy").unlink()
     with pytest.raises(hc.InvalidInputError, match=r"no file .*probs-004.npy"):
-        hc.calibration_test(source.store, None, engine=cluster, **QUICK)
+        hc.calibration_test(origin.store, None, engine=cluster, **QUICK)
 
 
 def test_a_bad_row_of_a_store_is_named(cluster, tmp_path):

@@ -20,7 +20,7 @@ import hullcal as hc
 from hullcal import InvalidInputError, plots
 from hullcal.nulls.paper import Paper
 from hullcal.simulation import Power, StudyError, WorkerDied, power, wilson
-from hullcal.simulation.miscalibration import World
+from hullcal.simulation.miscalibration import Alternative
 from hullcal.simulation.needed import needed
 from hullcal.simulation.trials import Trials
 
@@ -34,13 +34,15 @@ SHORT = {"n_samples": [20, 40], "n_datasets": 6, "n_resamples": 19, "minimizer":
 ONE = {"probs": BASE, "n_resamples": 39}
 
 
-def world(mixed, miscalibration, amount):
+def alternative(mixed, miscalibration, amount):
     mixed = np.array(mixed)
-    return World(probs=mixed[:, None], mixed=mixed, miscalibration=miscalibration, amount=amount)
+    return Alternative(
+        probs=mixed[:, None], mixed=mixed, miscalibration=miscalibration, amount=amount
+    )
 
 
 def truth(mixed, miscalibration, amount, seed=0):
-    each = world(mixed, miscalibration, amount)
+    each = alternative(mixed, miscalibration, amount)
     return each.truth(np.arange(len(mixed)), np.random.default_rng(seed))
 
 
@@ -97,7 +99,7 @@ def test_no_share_of_the_way_is_no_miscalibration_and_the_whole_is_the_corner(mi
 
 
 def test_rows_repeat_only_where_there_are_too_few():
-    each = world(BASE, "temperature", 1.0)
+    each = alternative(BASE, "temperature", 1.0)
     for n_samples in (1, 149, 150):
         probs, labels = each.draw(n_samples, np.random.default_rng(0))
         assert len(np.unique(probs[:, 0, 0])) == n_samples == len(labels)
@@ -107,7 +109,7 @@ def test_rows_repeat_only_where_there_are_too_few():
 
 
 def test_labels_follow_the_truth():
-    each = world(np.tile([4 / 9, 4 / 9, 1 / 9], (9, 1)), "temperature", 2.0)
+    each = alternative(np.tile([4 / 9, 4 / 9, 1 / 9], (9, 1)), "temperature", 2.0)
     _, labels = each.draw(50_000, np.random.default_rng(1))
     np.testing.assert_allclose(np.bincount(labels) / 50_000, [0.4, 0.4, 0.2], atol=0.01)
 

@@ -417,6 +417,30 @@ def test_the_worst_classes_are_drawn_and_twenty_are_listed(many_classes):
     assert "The 20 of 25 classes with the largest gap." in page
 
 
+def test_one_classifier_has_nothing_to_combine_and_no_size():
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(17), size=60)
+    labels = rng.integers(17, size=60)
+    found = hc.assessment.assess(probs, labels, nulls=["recentered"], n_resamples=19, rng=0)
+    page = hc.report.render(found)
+    shown = re.sub("<style>.*?</style>|<script>.*?</script>|<[^>]*>", " ", page, flags=re.DOTALL)
+    for words in (
+        "ombination",
+        "Size of the set",
+        "average",
+        "weight",
+        "member",
+        "Hartley",
+        "search",
+    ):
+        assert words not in shown, words
+    assert "<th>mean</th><th>gap</th>" in page
+    assert f"<dt>accuracy</dt><dd>{(probs.argmax(1) == labels).mean():.4f}</dd>" in page
+    (gap, *_) = class_gaps(found.classifiers, found.labels, found.weights)
+    row = "".join(f"<td>{v:.4f}</td>" for v in (gap.frequency, gap.weighted, gap.gap))
+    assert f"<tr><td>{gap.index}</td>{row}</tr>" in page
+
+
 def test_few_classes_are_all_drawn_by_name(page):
     labels = [label for label, _, _ in drawn(page) if label.startswith("Reliability of class")]
     assert {label.partition(", with the ")[0] for label in labels} == {

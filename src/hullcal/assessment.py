@@ -138,6 +138,22 @@ class Assessment:
         """One plain sentence for each question."""
         return [sentence(self._own(null)) for null in self.nulls]
 
+    def verdicts(self) -> list[dict[str, Any]]:
+        """For each question what was tested, the decision, the sentence, and adjusted p-values."""
+        return [
+            {
+                "null": null,
+                "hypothesis": own[0].result.hypothesis,
+                "rejected": self.rejected(null),
+                "unclear": self.unclear(null),
+                "sentence": sentence(own),
+                "adjusted": [
+                    {"measure": each.result.measure, "pvalue": each.adjusted} for each in own
+                ],
+            }
+            for null, own in ((null, self._own(null)) for null in self.nulls)
+        ]
+
     def answers(self) -> list[Answer]:
         """What each of `results` would say if it spoke for its null."""
         families = [result.null for result in self.results]

@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from hullcal.cli.options import Files, check_outputs, format_option, input_options, known
+from hullcal.cli.inputs import Files
+from hullcal.cli.options import check_outputs, format_option, input_options, known
 from hullcal.cli.wording import as_options
 from hullcal.cli.working import working
 

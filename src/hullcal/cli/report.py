@@ -8,7 +8,8 @@ import click
 
 from hullcal.cli import tables
 from hullcal.cli.ending import tell
-from hullcal.cli.options import Files, TestOptions, check_outputs, input_options, test_options
+from hullcal.cli.inputs import Files
+from hullcal.cli.options import TestOptions, check_outputs, input_options, test_options
 from hullcal.cli.running import check_in_memory, run_tests
 
 

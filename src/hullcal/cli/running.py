@@ -7,7 +7,8 @@ from typing import Any
 
 from hullcal._validation import InvalidInputError
 from hullcal.cli.ending import resumable
-from hullcal.cli.options import Files, TestOptions
+from hullcal.cli.inputs import Files
+from hullcal.cli.options import TestOptions
 from hullcal.cli.wording import as_options
 from hullcal.cli.working import working
 from hullcal.files.lock import LOCK
@@ -98,13 +99,13 @@ def _predictions(files: Files, how: TestOptions) -> tuple[Any, Any, dict[str, An
 
         with as_options(path="--labels"):
             labels = read_labels(Source.of(files.labels), files.labels_key, files.names)
-    seen = labels
-    if labels is None and files.names is not None:
-        from hullcal.engines.stores import open_store
+    if files.names is None:
+        return path, labels, files.options
+    from hullcal.engines.stores import open_store
 
-        store = open_store(path)
-        seen = store.read(0, 1)[1] if store.labelled else None
-    return path, labels, files.options | {"classes": files.classes_of(seen)}
+    store = open_store(path)
+    seen = store.read(0, 1)[1] if labels is None and store.labelled else labels
+    return path, labels, files.options | {"classes": files.classes_of(seen, store.classes)}
 
 
 def _check_journal(folder: Path, *, resume: bool) -> None:

@@ -7,7 +7,8 @@ import json
 import click
 
 from hullcal.cli import tables
-from hullcal.cli.options import Files, format_option, input_options
+from hullcal.cli.inputs import Files
+from hullcal.cli.options import format_option, input_options
 
 
 @click.command("sizes")
@@ -22,7 +23,8 @@ def command(*, files: Files, form: str, jobs: int) -> None:
     sizes = dict(uncertainty.summary(classifiers, n_jobs=jobs))
     approximated = sizes.pop("approximated")
     if form == "json":
-        click.echo(json.dumps({**sizes, "approximated": approximated}, indent=2))
+        whole = {**sizes, "approximated": approximated, "units": uncertainty.UNITS}
+        click.echo(json.dumps(whole, indent=2))
     elif form == "csv":
         cells = {**sizes, "approximated": approximated}
         click.echo(",".join(cells) + "\n" + ",".join(repr(value) for value in cells.values()))

@@ -10,8 +10,8 @@ import click
 
 from hullcal.cli import tables
 from hullcal.cli.ending import REJECTED, nobody_reads, tell
+from hullcal.cli.inputs import Files
 from hullcal.cli.options import (
-    Files,
     TestOptions,
     check_outputs,
     format_option,
@@ -63,7 +63,7 @@ def command(
         check_in_memory(files, how, "--report")
     assessment = run_tests(files, how)
     if form == "json":
-        text = io.to_json(assessment.results)
+        text = io.to_json(assessment.results, verdicts=assessment.verdicts())
     elif form == "csv":
         text = io.to_csv(assessment.results)
     else:

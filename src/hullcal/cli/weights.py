@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from hullcal.cli.ending import tell
-from hullcal.cli.options import Files, check_outputs, input_options, known
+from hullcal.cli.inputs import Files
+from hullcal.cli.options import check_outputs, input_options, known
 
 
 @click.command("weights")

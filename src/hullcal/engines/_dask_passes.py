@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError
 from hullcal.engines._dask_chunks import Summary, itself, summary, sums_between, sums_over
-from hullcal.engines._dask_sources import Bounds
+from hullcal.engines._dask_origins import Bounds
 from hullcal.engines.engine import EngineError
 from hullcal.engines.jobs import Job
 from hullcal.engines.pair_jobs import PairSums

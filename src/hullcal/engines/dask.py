@@ -11,8 +11,8 @@ from hullcal._validation import InvalidInputError, check_integer
 from hullcal._validation.errors import refusal
 from hullcal.engines._dask_cluster import connected
 from hullcal.engines._dask_members import distinct_members
+from hullcal.engines._dask_origins import Origin, origin_of
 from hullcal.engines._dask_passes import Chunks, DaskPasses
-from hullcal.engines._dask_sources import Source, source_of
 from hullcal.engines._dask_words import merged
 from hullcal.engines.engine import Data, Engine, EngineError, Problem
 from hullcal.engines.jobs import range_size
@@ -64,37 +64,37 @@ class Dask(Engine):
     def open(
         self, probs: Any, labels: Any, *, classes: Any, from_logits: bool, from_log: bool
     ) -> Iterator[Data]:
-        source = source_of(
+        origin = origin_of(
             probs, labels, classes=classes, from_logits=from_logits, from_log=from_log
         )
         with connected(self.scheduler, self.n_workers) as client:
-            size = range_size(source.shape[0])
-            chunks = _sent(source, client, size)
+            size = range_size(origin.shape[0])
+            chunks = _sent(origin, client, size)
             try:
-                yield DaskData(source, chunks, size)
+                yield DaskData(origin, chunks, size)
             finally:
                 chunks.release()
 
 
-def _sent(source: Source, client: Any, size: int) -> Chunks:
+def _sent(origin: Origin, client: Any, size: int) -> Chunks:
     """Chunks of whole ranges, on their way to the workers."""
-    n_samples = source.shape[0]
-    wanted = source.rows_at_a_time(sum(client.nthreads().values()))
+    n_samples = origin.shape[0]
+    wanted = origin.rows_at_a_time(sum(client.nthreads().values()))
     step = size * max(1, round(wanted / size))
     bounds = [(first, min(first + step, n_samples)) for first in range(0, n_samples, step)]
-    return Chunks(client, source.chunks(client, bounds), bounds)
+    return Chunks(client, origin.chunks(client, bounds), bounds)
 
 
 class DaskData(Data):
     """Predictions and labels on workers, checked there."""
 
-    def __init__(self, source: Source, chunks: Chunks, size: int) -> None:
-        self.n_samples, self.n_members, self.n_classes = self._shape = source.shape
-        self.members, self.notes = source.members, source.notes
-        self.classifiers, self.labels = source.here
+    def __init__(self, origin: Origin, chunks: Chunks, size: int) -> None:
+        self.n_samples, self.n_members, self.n_classes = self._shape = origin.shape
+        self.members, self.notes = origin.members, origin.notes
+        self.classifiers, self.labels = origin.here
         self._chunks, self._size = chunks, size
-        if source.distinct is not None:
-            self._distinct = source.distinct
+        if origin.distinct is not None:
+            self._distinct = origin.distinct
             return
         summaries = list(chunks.summaries())
         self._distinct = distinct_members(one.order for one in summaries)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import hullcal
@@ -30,23 +30,30 @@ def as_list(results: Any) -> list[Result]:
     return listed
 
 
-def to_json(results: Result | Sequence[Result]) -> str:
+def to_json(
+    results: Result | Sequence[Result], *, verdicts: Sequence[Mapping[str, Any]] = ()
+) -> str:
     """Write results as strict JSON.
 
     Parameters
     ----------
     results : result, or sequence of results
+    verdicts : sequence of mappings, optional
+        What an assessment concludes from them, for its readers; `from_json` leaves it out.
 
     Returns
     -------
     str
-        An object with `version` (of hullcal), `versions` (of all that computed) and `results`, each
-        with its `kind`, its fields and what follows from them. Infinities and NaN are the strings
-        "Infinity", "-Infinity" and "NaN"; among `settings`, which may hold any text, they are
-        ``{"float": "Infinity"}``.
+        An object with `version` (of hullcal), `versions` (of all that computed), `verdicts` if there
+        are any, and `results`, each with its `kind`, its fields and what follows from them.
+        Infinities and NaN are the strings "Infinity", "-Infinity" and "NaN"; among `settings`, which
+        may hold any text, they are ``{"float": "Infinity"}``.
     """
     entries = [entry_of(result) for result in as_list(results)]
-    document = {"version": hullcal.__version__, "versions": versions(), "results": entries}
+    document: dict[str, Any] = {"version": hullcal.__version__, "versions": versions()}
+    if verdicts:
+        document["verdicts"] = [dict(verdict) for verdict in verdicts]
+    document["results"] = entries
     try:
         return json.dumps(document, allow_nan=False, indent=1) + "\n"
     except (TypeError, ValueError, RecursionError) as error:

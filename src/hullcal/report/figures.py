@@ -82,18 +82,29 @@ def _of_reliability(
     gaps: Sequence[ClassGap],
 ) -> Iterator[tuple[Panel, str]]:
     weights, by = assessment.weights, clipped(assessment.best.measure)
+    if classifiers.n_members == 1:
+        shown = "the classifier, and the band in which it would lie if calibrated."
+    else:
+        shown = (
+            f"each member faint, the average, and the best combination by {by} with the band in "
+            "which it would lie if calibrated."
+        )
     yield (
         of_sets.reliability(classifiers, labels, weights),
-        "Reliability of the predicted class: each member faint, the average, and the best "
-        f"combination by {by} with the band in which it would lie if calibrated.",
+        f"Reliability of the predicted class: {shown}",
     )
     for rank, each in zip(_RANKS, gaps, strict=False):
         yield (
             of_sets.reliability(classifiers, labels, weights, each.index),
             f"Reliability of class {class_name(classifiers, each.index)}, with the {rank} gap of "
-            f"{len(gaps)} classes: {each.gap:.3g} for the best combination, "
-            f"{each.gap_of_average:.3g} for the average.",
+            f"{len(gaps)} classes: {_gaps_in_words(classifiers, each)}.",
         )
+
+
+def _gaps_in_words(classifiers: ClassifierSet, each: ClassGap) -> str:
+    if classifiers.n_members == 1:
+        return f"{each.gap:.3g}"
+    return f"{each.gap:.3g} for the best combination, {each.gap_of_average:.3g} for the average"
 
 
 def _of_members(

@@ -30,7 +30,10 @@ def reliability(
     weights: NDArray[np.float64],
     class_index: int | None = None,
 ) -> Panel:
-    """Members faint, the average, and the combination with its consistency band."""
+    """Members faint, the average, and the combination with its consistency band.
+
+    Of one classifier these are all the same, and drawn once.
+    """
     diagram = reliability_diagram(classifiers, labels, weights=weights, class_index=class_index)
     weighted = diagram.average if diagram.weighted is None else diagram.weighted
     edges = diagram.edges.tolist()
@@ -43,34 +46,32 @@ def reliability(
     for across, count in zip(bins, weighted.counts, strict=True):
         panel.box("area rows", across, (-_STRIP, _STRIP * (0.85 * count / most - 1.0)))
     panel.line("line dotted", [(0.0, 0.0), (1.0, 1.0)])
-    for member in diagram.members:
-        panel.line("line member", _points(member))
-    for look, dot, curve in (
-        ("line dashed average", "square average", diagram.average),
-        ("line weighted", "dot weighted", weighted),
-    ):
+    several = classifiers.n_members > 1
+    curves = [("line weighted", "dot weighted", weighted)]
+    if several:
+        for member in diagram.members:
+            panel.line("line member", _points(member))
+        curves.insert(0, ("line dashed average", "square average", diagram.average))
+    for look, dot, curve in curves:
         panel.line(look, _points(curve))
         for x, y in _points(curve):
             panel.dot(dot, x, y)
-    drawn = len(diagram.members)
-    panel.legend(
-        [
-            ("line weighted", "weighted"),
-            ("area band", f"{100 * diagram.confidence:g} % band of weighted"),
-            ("line dashed average", "average"),
-            ("line member", "1 member" if drawn == 1 else f"{drawn} members"),
-            ("line dotted", "calibrated"),
-            ("area rows", f"rows (at most {most})"),
-        ],
-        columns=2,
-    )
+    name, band = "weighted" if several else "classifier", f"{100 * diagram.confidence:g} % band"
+    legend = [("line weighted", name), ("area band", f"{band} of {name}" if several else band)]
+    if several:
+        legend.append(("line dashed average", "average"))
+        legend.append(("line member", f"{len(diagram.members)} members"))
+    legend += [("line dotted", "calibrated"), ("area rows", f"rows (at most {most})")]
+    panel.legend(legend, columns=2)
     panel.across(f"probability of {undrawn(diagram.event)}")
     panel.down("observed frequency", [0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
     for j, across in enumerate(bins):
-        said = f"{across[0]:g} to {across[1]:g}. weighted: {_bin(weighted, j)}"
+        said = f"{across[0]:g} to {across[1]:g}. {name}: {_bin(weighted, j)}"
         if weighted.counts[j]:
             said += f", band {diagram.low[j]:.3f} to {diagram.high[j]:.3f}"
-        panel.column(across, f"{said}. average: {_bin(diagram.average, j)}.")
+        if several:
+            said += f". average: {_bin(diagram.average, j)}"
+        panel.column(across, f"{said}.")
     return panel
 
 

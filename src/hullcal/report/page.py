@@ -75,6 +75,7 @@ def render(
 
 def _part(number: int, name: str, assessment: Assessment) -> dict[str, Any]:
     """What the template shows of one set."""
+    several = assessment.best.n_members > 1
     gaps = class_gaps(*some_rows(assessment), assessment.weights)
     return {
         "number": number,
@@ -87,8 +88,10 @@ def _part(number: int, name: str, assessment: Assessment) -> dict[str, Any]:
         "figures": figures(assessment, gaps),
         "classes": [_class_row(assessment, each) for each in gaps[:_SHOWN]],
         "n_classes": len(gaps),
-        "weights": _weights(assessment.best),
-        "sizes": _sizes(assessment),
+        # Of one classifier there is nothing to combine, and no size.
+        "several": several,
+        "weights": _weights(assessment.best) if several else None,
+        "sizes": _sizes(assessment) if several else None,
         "facts": _facts(assessment),
         "notes": _notes(assessment),
     }
@@ -102,7 +105,9 @@ def _verdict(assessment: Assessment, null: str) -> str:
 
 
 def _class_row(assessment: Assessment, each: ClassGap) -> tuple[str, ...]:
-    values = (each.frequency, each.weighted, each.average, each.gap, each.gap_of_average)
+    values = [each.frequency, each.weighted, each.gap]
+    if assessment.best.n_members > 1:
+        values = [each.frequency, each.weighted, each.average, each.gap, each.gap_of_average]
     name = printable(class_name(assessment.classifiers, each.index))
     return (name, *(f"{value:.4f}" for value in values))
 
@@ -196,26 +201,26 @@ def _sizes(assessment: Assessment) -> list[tuple[str, str, str]]:
 
 def _facts(assessment: Assessment) -> list[tuple[str, str]]:
     first = assessment.results[0]
-    return [
-        ("rows", f"{first.n_samples:,}"),
-        ("members", f"{first.n_members:,}"),
-        ("classes", f"{first.n_classes:,}"),
-        (
-            "accuracy of the average",
-            f"{assessment.classifiers.accuracy(assessment.labels, weights='mean'):.4f}",
-        ),
-        ("resamples", f"{first.n_resamples:,}"),
-        (
-            "search",
-            f"{first.minimizer}, {first.settings['minimizer'].get('max_evaluations')} evaluations each",
-        ),
-        ("seed", str(first.seed)),
-    ]
+    accuracy = assessment.classifiers.accuracy(assessment.labels, weights="mean")
+    evaluations = first.settings["minimizer"].get("max_evaluations")
+    several = first.n_members > 1
+    facts = {
+        "rows": f"{first.n_samples:,}",
+        "members": f"{first.n_members:,}",
+        "classes": f"{first.n_classes:,}",
+        "accuracy of the average" if several else "accuracy": f"{accuracy:.4f}",
+        "resamples": f"{first.n_resamples:,}",
+        "search": f"{first.minimizer}, {evaluations} evaluations each",
+        "seed": str(first.seed),
+    }
+    if not several:
+        del facts["members"], facts["search"]
+    return list(facts.items())
 
 
 def _notes(assessment: Assessment) -> list[str]:
     notes = dict.fromkeys(assessment.notes())
-    if assessment.sizes.approximated:
+    if assessment.best.n_members > 1 and assessment.sizes.approximated:
         notes[
             "the generalised Hartley measure merges the less probable of more than 16 classes"
         ] = None

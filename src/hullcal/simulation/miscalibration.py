@@ -18,7 +18,7 @@ from hullcal.minimizers import Minimizer
 from hullcal.sets import ClassifierSet
 from hullcal.simulation.draws import labels
 
-__all__ = ["AMOUNTS", "World", "check_amount", "distance"]
+__all__ = ["AMOUNTS", "Alternative", "check_amount", "distance"]
 
 Floats = NDArray[np.float64]
 
@@ -49,7 +49,7 @@ def check_amount(miscalibration: Any, amount: Any) -> float:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class World:
+class Alternative:
     r"""Rows of given predictions, with labels that follow p_w only up to a miscalibration.
 
     .. math::
@@ -104,13 +104,17 @@ def _tempered(mixed: Floats, temperature: float) -> Floats:
 
 
 def distance(
-    world: World, measure: Measure, minimizer: Minimizer, rng: np.random.Generator, seed: int
+    alternative: Alternative,
+    measure: Measure,
+    minimizer: Minimizer,
+    rng: np.random.Generator,
+    seed: int,
 ) -> dict[str, float]:
-    """How far the world is from the hypothesis, on many rows.
+    """How far the alternative is from the hypothesis, on many rows.
 
     Parameters
     ----------
-    world : World
+    alternative : Alternative
     measure, minimizer : Measure, Minimizer
     rng : numpy.random.Generator
         Draws the rows and labels.
@@ -124,15 +128,15 @@ def distance(
         combinations; and `by_chance`, the minimum where labels follow p_w itself, which is not 0 for
         a measure that is never negative.
     """
-    total, n_members, n_classes = world.probs.shape
+    total, n_members, n_classes = alternative.probs.shape
     pairwise = measure.accumulate is None and not hasattr(measure, "n_bins")
     n_rows = _ROWS_OF_PAIRS if pairwise else _ROWS
     n_rows = max(min(n_rows, _ROOM // (n_members * n_classes)), _ROWS_OF_PAIRS)
     # As evenly as can be: where all rows find a place, hardly any chance but that of labels is left.
     rows = rng.permutation(np.resize(rng.permutation(total), n_rows))
-    mixed = world.mixed[rows]
-    classifiers = ClassifierSet(world.probs[rows])
-    off = labels(world.truth(rows, rng), rng).astype(np.int32)
+    mixed = alternative.mixed[rows]
+    classifiers = ClassifierSet(alternative.probs[rows])
+    off = labels(alternative.truth(rows, rng), rng).astype(np.int32)
     calibrated = labels(mixed, rng).astype(np.int32)
     columns, parameters = np.ascontiguousarray(mixed.T), measure.parameters(classifiers.mean())
 

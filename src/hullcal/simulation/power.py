@@ -25,7 +25,7 @@ from hullcal.nulls import Null
 from hullcal.planning import check_level
 from hullcal.progress import reporting
 from hullcal.sets import ClassifierSet
-from hullcal.simulation.miscalibration import World, check_amount, distance
+from hullcal.simulation.miscalibration import Alternative, check_amount, distance
 from hullcal.simulation.needed import Power, needed
 from hullcal.simulation.rates import wilson
 from hullcal.simulation.specs import MeasureSpec, measure_of, minimizer_of
@@ -67,8 +67,9 @@ def power(
     p_w by a stated amount; no labels are needed. The test asks whether *any* combination is
     calibrated, and a large hull holds many: mixing members may repair part of the miscalibration, or
     all of it, and then there is little or nothing to detect. So the result also says how far the
-    world is from the hypothesis (`distance`): the measure at p_w beside its minimum over the hull. (Null
-    "refit" asks whether the hull contains the truth, and may reject where that minimum is small.)
+    alternative is from the hypothesis (`distance`): the measure at p_w beside its minimum over the
+    hull. (Null "refit" asks whether the hull contains the truth, and may reject where that
+    minimum is small.)
 
     Parameters
     ----------
@@ -143,20 +144,22 @@ def power(
     alpha, n_resamples = check_level(alpha, n_resamples)
     target = _target(target, alpha)
     jobs, seed = check_jobs(n_jobs), check_seed(rng)
-    world = World(
+    alternative = Alternative(
         probs=classifiers.probs,
         mixed=classifiers.mix(w),
         miscalibration=miscalibration,
         amount=amount,
     )
-    trials = Trials(world, g, reference, search, n_resamples, alpha, seed)
+    trials = Trials(alternative, g, reference, search, n_resamples, alpha, seed)
     if jobs > 1:
         check_pickles(measure=g, null=reference, minimizer=search)
     with reporting(progress, "tests") as report:
         if report is not None:
             report(0, len(sizes) * n_datasets)
         stream = np.random.SeedSequence(seed, spawn_key=_DISTANCE)
-        far = distance(world, g, chosen.budgeted(in_test=True), np.random.default_rng(stream), seed)
+        far = distance(
+            alternative, g, chosen.budgeted(in_test=True), np.random.default_rng(stream), seed
+        )
         rejections = dict.fromkeys(sizes, 0)
         done = 0
         with closing(run_trials(trials, sizes, n_datasets, jobs)) as results:

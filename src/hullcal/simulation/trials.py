@@ -14,7 +14,7 @@ from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
 from hullcal.nulls import Null
 from hullcal.simulation.blocks import StudyError
-from hullcal.simulation.miscalibration import World
+from hullcal.simulation.miscalibration import Alternative
 from hullcal.simulation.specs import MeasureSpec, MinimizerSpec, Test
 from hullcal.simulation.workers import cut, in_any_order
 
@@ -29,9 +29,9 @@ Block = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Trials:
-    """Data sets of a world, and the test that each is put to."""
+    """Data sets of an alternative, and the test that each is put to."""
 
-    world: World
+    alternative: Alternative
     measure: Measure
     null: Null
     minimizer: Minimizer
@@ -47,7 +47,7 @@ class Trials:
     def _rejected(self, n_samples: int, r: int) -> bool:
         try:
             rng = np.random.default_rng(self._stream(n_samples, r, _DATA))
-            probs, labels = self.world.draw(n_samples, rng)
+            probs, labels = self.alternative.draw(n_samples, rng)
             words = self._stream(n_samples, r, _TEST).generate_state(4)
             with warnings.catch_warnings():
                 # What is to be said was said at the door.
@@ -80,7 +80,7 @@ def _blocks(trials: Trials, sizes: Sequence[int], n_datasets: int) -> list[Block
         null=trials.null.name,
         minimizer=MinimizerSpec(trials.minimizer),
     )
-    _, n_members, n_classes = trials.world.probs.shape
+    _, n_members, n_classes = trials.alternative.probs.shape
     blocks = []
     for n_samples in reversed(sizes):
         seconds = test.cost(n_samples, n_members, n_classes, trials.n_resamples)

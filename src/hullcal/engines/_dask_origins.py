@@ -28,7 +28,7 @@ _CHUNK = 2**27
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Source(ABC):
+class Origin(ABC):
     """Predictions of known shape."""
 
     #: (n_samples, n_members, n_classes)
@@ -49,9 +49,9 @@ class Source(ABC):
         """Futures of checked chunks, which can all be made again if a worker dies."""
 
 
-def source_of(
+def origin_of(
     probs: Any, labels: Any, *, classes: Any, from_logits: bool, from_log: bool
-) -> Source:
+) -> Origin:
     """Find out what predictions are, and check all that can be checked without reading them."""
     flags = {"from_logits": from_logits, "from_log": from_log}
     probs = _stacked(probs)
@@ -126,7 +126,7 @@ class _Labels:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Here(Source):
+class _Here(Origin):
     """Predictions in the client's memory."""
 
     probs: NDArray[Any]
@@ -147,7 +147,7 @@ class _Here(Source):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Stored(Source):
+class _Stored(Origin):
     """Predictions in files that workers read for themselves."""
 
     store: Store
@@ -167,7 +167,7 @@ class _Stored(Source):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Lazy(Source):
+class _Lazy(Origin):
     """Predictions that a dask array will compute."""
 
     probs: Any
