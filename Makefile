@@ -16,7 +16,7 @@ help:
 	@echo "make test-deep         run the tests that need PyTorch, on small real data sets"
 	@echo "make table1            train the networks of the paper's Table 1 and test them (an hour)"
 	@echo "make test-statistical  run the full level and power simulations (an hour)"
-	@echo "make coverage          run the tests, compiled and not, and report coverage (half an hour)"
+	@echo "make coverage          run the tests, compiled and not, and report coverage (an hour)"
 	@echo "make lint              ruff and mypy"
 	@echo "make bench             speed and search quality against named opponents"
 	@echo "make bench-scale       time and memory up to ten million rows, and Dask (half an hour)"

@@ -8,6 +8,7 @@ Run as a program it prints the table from which figures are quoted:
 from __future__ import annotations
 
 import argparse
+import csv
 import math
 import os
 import time
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from pathlib import Path
 
 import numpy as np
 
@@ -146,7 +148,9 @@ def main() -> None:
     parser.add_argument("--scenario", nargs="+", default=list(SCENARIOS), choices=list(SCENARIOS))
     parser.add_argument("--measure", nargs="+", default=list(MEASURES), choices=MEASURES)
     parser.add_argument("--null", nargs="+", default=list(NULLS), choices=NULLS)
+    parser.add_argument("--out", type=Path, help="also write the table as CSV, a line a cell")
     given = parser.parse_args()
+    written: list[dict[str, object]] = []
     print(f"{given.sets} sets a cell, {given.resamples} resamples, alpha = {ALPHA}")
     print(f"{'scenario':<22}{'measure':<11}" + "".join(f"{null:>16}" for null in given.null))
     for scenario in given.scenario:
@@ -161,9 +165,18 @@ def main() -> None:
                 error = math.sqrt(max(rate * (1 - rate), 1e-9) / given.sets)
                 wanted = " " if cell.hypothesis_holds else "*"
                 entries += f"{f'{rate:.3f} ({error:.3f}){wanted}':>16}"
+                place = {"scenario": scenario, "measure": measure, "null": cell.null}
+                found = {"rejection_rate": f"{rate:g}", "standard_error": f"{error:.4f}"}
+                sizes = {"n_sets": given.sets, "n_resamples": given.resamples, "alpha": ALPHA}
+                written.append(place | found | sizes)
             seconds = time.perf_counter() - begin
             print(f"{scenario:<22}{measure:<11}{entries}   {seconds:.0f} s", flush=True)
     print("rate (standard error); * the hypothesis is false, so that 1 is wanted")
+    if given.out is not None:
+        with given.out.open("w", newline="") as file:
+            table = csv.DictWriter(file, list(written[0]), lineterminator="\n")
+            table.writeheader()
+            table.writerows(written)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ than the compiled ones; the page on extending shows how to write one that does n
 """
 
 # %%
-# Suppose that false alarms matter: how far is the mean probability of a malignant tumour from its
-# frequency, where the model says 20 % or less? That is what a screening programme has to know.
+# Suppose that missed tumours matter: among the rows to which the model gives a malignant tumour 20 %
+# or less, how far is that probability from its frequency? A screening programme has to know.
 
 import matplotlib.pyplot as plt
 import numpy as np

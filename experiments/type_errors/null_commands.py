@@ -15,7 +15,7 @@ from experiments.type_errors.candidates import CANDIDATES
 from experiments.type_errors.running import Rows, print_estimate, rates
 from experiments.type_errors.tables import RATE_COLUMNS, interval
 from hullcal.simulation import scenario
-from hullcal.simulation.rates import rates_of
+from hullcal.simulation.rates import kind_of_error, rates_of
 from hullcal.simulation.specs import minimizer_of
 
 _ALPHA = 0.05
@@ -219,7 +219,7 @@ def candidates(options: argparse.Namespace) -> None:
                 joblib.delayed(_pvalues)(settings, measure, options.minimizer, n_resamples, r)
                 for r in range(n_datasets)
             )
-            kinds = ["Type II" if place.startswith("S3") else "Type I"] * len(names)
+            kinds = [kind_of_error(settings["name"], null) for null in CANDIDATES]
             for name, kind, values in zip(names, kinds, zip(*found, strict=True), strict=True):
                 rows += [
                     {"place": place, "measure": measure, "null": name} | row
