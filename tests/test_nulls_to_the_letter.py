@@ -607,9 +607,7 @@ def test_known_replicates_are_not_run_again_and_others_are(tmp_path):
         assert calls == []
         journal.keeping("another", block)(1, 2)
         assert calls == [(1, 2)]
-        with pytest.raises(
-            InvalidInputError, match=r"statistic of 0\.25 and a log-likelihood of -3"
-        ):
+        with pytest.raises(InvalidInputError, match=r"statistic of 0\.25 and a fingerprint of -3"):
             journal.check_data(0.25, np.array([1.0, -3.001]))
         journal.check_data(0.25 + 1e-14, np.array([1.0, -3.0]))
     assert _journal.kept_seed(tmp_path / "here") == 7

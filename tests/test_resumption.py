@@ -1,11 +1,14 @@
 """A test that was stopped goes on: journals of finished resamples."""
 
 import json
+import tempfile
 
 import numpy as np
 import pytest
 
 import hullcal as hc
+from hullcal.engines import local
+from hullcal.nulls import _journal
 
 NULLS = ["paper", "recentered", "refit", "stacked"]
 OPTIONS = {"n_resamples": 60, "rng": 3}
@@ -191,3 +194,40 @@ def test_stopping_early_goes_on_as_well(tmp_path):
         kept = hc.calibration_test(*data(), journal=tmp_path, **options)
         assert kept.pvalue == whole.pvalue
         assert (kept.null_distribution == whole.null_distribution).all()
+
+
+@pytest.mark.parametrize(
+    ("members", "measure"), [(2, "ece_conf"), (1, "ece_conf"), (3, "skce_b"), (3, "skce_ul")]
+)
+def test_the_same_rows_in_another_order_are_other_data(members, measure, tmp_path):
+    """Draws belong to row numbers, so what is kept would be of another run."""
+    probs, labels = data()
+    probs = probs[:, :members]
+    options = {"null": "refit", "measure": measure, "n_resamples": 19, "rng": 0}
+    if members == 2:
+        options["minimizer"] = "exact"
+    hc.calibration_test(probs, labels, journal=tmp_path, **options)
+    order = np.r_[1, 0, 2 : len(labels)]
+    with pytest.raises(hc.InvalidInputError, match="rows in the same order"):
+        hc.calibration_test(probs[order], labels[order], journal=tmp_path, **options)
+
+
+def test_passes_over_rows_have_the_fingerprint_of_packed_data(monkeypatch):
+    probs, labels = data()
+    found = []
+    check = _journal.ResamplingJournal.check_data
+
+    def kept(journal, statistic, fingerprint):
+        found.append(fingerprint)
+        return check(journal, statistic, fingerprint)
+
+    monkeypatch.setattr(_journal.ResamplingJournal, "check_data", kept)
+    with tempfile.TemporaryDirectory() as folder:
+        for many in (10**9, 1):
+            monkeypatch.setattr(local, "_MANY_ROWS", many)
+            monkeypatch.setattr(local, "_LARGE", many)
+            hc.calibration_test(probs, labels, journal=folder, **OPTIONS)
+    packed, passed = found
+    np.testing.assert_allclose(passed, packed, rtol=1e-13)
+    chances = probs[np.arange(len(labels)), :, labels]
+    np.testing.assert_allclose(np.sort(packed[:3]), np.sort(chances.sum(axis=0)), rtol=1e-13)

@@ -425,3 +425,29 @@ def test_labels_as_text_mean_what_they_mean_in_a_single_file(tmp_path):
         read = hc.io.read(folder / "a.parquet")
         _, there = open_store(folder).read(0, 3)
         assert there.tolist() == read.labels.tolist()
+
+
+@pytest.mark.parametrize("first", ["names", "numbers"])
+@pytest.mark.parametrize("n_rows", [1, 2, 5])
+def test_what_labels_mean_is_decided_for_the_whole_store(first, n_rows, tmp_path):
+    """However many rows are read at a time, and wherever shards end."""
+    kinds = {"names": ["cat", "dog", "cat"], "numbers": ["0", "1", "0"]}
+    columns = {"m:cat": [0.5] * 3, "m:dog": [0.5] * 3}
+    for name, other in (("a", first), ("b", ({*kinds} - {first}).pop())):
+        pq.write_table(pa.table({**columns, "label": kinds[other]}), tmp_path / f"{name}.parquet")
+    store = open_store(tmp_path)
+
+    def read_all():
+        for begin in range(0, 6, n_rows):
+            probs, labels = store.read(begin, min(begin + n_rows, 6))
+            hc.ClassifierSet(probs, classes=store.classes).labels(labels)
+
+    with pytest.raises(hc.InvalidInputError, match="all names" if first == "numbers" else "'0'"):
+        read_all()
+
+
+@pytest.mark.parametrize("kind", ["npz", "parquet", "zarr"])
+def test_a_store_without_rows_is_refused(kind, tmp_path):
+    path = WRITERS[kind](tmp_path, PROBS[:0], LABELS[:0])
+    with pytest.raises(hc.InvalidInputError, match="must have at least one row"):
+        open_store(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,8 @@ class _Table(Shard):
     """One file."""
 
     columns: _Columns
+    #: Whether labels that are text are numbers written out, in the whole store.
+    numbers: bool = False
 
     def read(self, first: int, last: int) -> tuple[Array, Array | None]:
         parquet = Source(self.path, "probs").needs("pyarrow.parquet")
@@ -62,10 +64,22 @@ class _Table(Shard):
     def _labels(self, table: Any) -> Array:
         values = table.column(self.columns.label).to_pylist()
         if all(isinstance(value, str) for value in values):
-            return label_values(values, self.columns.classes)
+            return self._text_labels(values)
         array = np.empty(len(values), dtype=object)
         array[:] = values
         return array if any(isinstance(value, str) for value in values) else np.array(values)
+
+    def _text_labels(self, values: list[str]) -> Array:
+        if not self.numbers:
+            return np.array(values)
+        labels = label_values(values, self.columns.classes)
+        if labels.dtype.kind in "iu":
+            return labels
+        other = next(v for v in values if label_values([v], self.columns.classes).dtype.kind == "U")
+        came = f"numbers and {other[:40]!r} in {str(self.path)!r}"
+        raise refusal(
+            "labels", "must be all numbers or all names", came, "Write all of them alike."
+        )
 
 
 def open_parquet(files: Sequence[Path]) -> Shards:
@@ -94,7 +108,13 @@ def open_parquet(files: Sequence[Path]) -> Shards:
         dtype = np.result_type(*types)
         shards.append(_Table(path, (n_rows, *cells), dtype, columns.label is not None, columns))
     known = shards[0].columns
-    return Shards.of(shards, classes=known.classes, members=known.members)
+    # Decided once: what a label means must not depend on which rows are read with it.
+    store = Shards.of(shards, classes=known.classes, members=known.members)
+    first = store.read(0, 1)[1] if known.label is not None and store.n_samples else None
+    if first is None or first.dtype.kind != "U":
+        return store
+    numbers = label_values(first.tolist(), known.classes).dtype.kind in "iu"
+    return replace(store, shards=tuple(replace(shard, numbers=numbers) for shard in shards))
 
 
 def _groups(metadata: Any, first: int, last: int) -> tuple[list[int], int, int]:

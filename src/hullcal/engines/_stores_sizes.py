@@ -22,7 +22,7 @@ def bytes_of(shape: Shape, dtype: np.dtype[Any]) -> int:
 
 
 def check_possible(path: Path, shape: Shape, dtype: np.dtype[Any]) -> None:
-    """Refuse the shape of an array that cannot be: without rows, below zero or beyond addresses."""
+    """Refuse the shape of an array that cannot be: without axes, below zero or beyond addresses."""
     smallest = math.prod(max(1, int(length)) for length in shape) * max(1, dtype.itemsize)
     if shape and min(shape) >= 0 and smallest <= sys.maxsize:
         return

@@ -111,7 +111,7 @@ class Objective(ABC):
 
     @abstractmethod
     def fingerprint(self) -> Floats:
-        """A few numbers that other data would hardly have: a step of EM from the mean, and its score."""
+        """A few numbers that other data, or the same in another order, would hardly have."""
 
     @abstractmethod
     def together(self, n_evaluations: int) -> int:

@@ -19,6 +19,7 @@ from hullcal._compiled.mixing import (
 )
 from hullcal._compiled.resampling import draw_counts
 from hullcal.engines.entries import Entries
+from hullcal.engines.fingerprint import fingerprint_of
 from hullcal.engines.objective import (
     EM_ITERATIONS,
     EM_TOLERANCE,
@@ -202,11 +203,7 @@ class Packed(Objective):
 
     def fingerprint(self) -> Floats:
         chances = self.members[:, self.labels[0], np.arange(self.n_samples)]
-        chances = chances[:, chances.max(axis=0) > 0.0]
-        shares = chances / chances.sum(axis=0)
-        score = np.log(chances.mean(axis=0) / chances.max(axis=0)).sum()
-        found: Floats = np.append(shares.mean(axis=1) if shares.size else shares.sum(axis=1), score)
-        return found
+        return fingerprint_of(chances.T, 0).ravel()
 
     def drawing_labels(self, weights: Floats, key: NDArray[np.uint64]) -> Draw:
         cumulative = np.empty(self.members.shape[1:])

@@ -49,9 +49,14 @@ def open_store(path: str | os.PathLike[str]) -> Store:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a library's notes on how the files were written
-            return _looked_at(place)
+            store = _looked_at(place)
     except MemoryError as error:
         raise _refuse(place, "headers or names larger than memory") from error
+    if store.n_samples == 0:
+        came = f"an empty array of shape {store.shape} in {str(place)!r}"
+        rule, repair = "must have at least one row", "Check how the rows were selected."
+        raise refusal("probs", rule, came, repair)
+    return store
 
 
 def _looked_at(place: Path) -> Store:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hullcal.engines.fingerprint import Fingerprint
 from hullcal.engines.jobs import Cases, EmStep, Impossible, Job, Resampled, Residuals
 from hullcal.engines.objective import (
     EM_ITERATIONS,
@@ -240,8 +241,7 @@ class Streamed(StepwiseObjective):
         )
 
     def fingerprint(self) -> Floats:
-        weights, score, _ = self._em(np.full((self.n_cases, self.n_members), 1.0 / self.n_members))
-        return np.append(weights[0], score[0])
+        return self.passes.total(Fingerprint(**self._common)).ravel()
 
     def drawing_labels(self, weights: Floats, key: NDArray[np.uint64]) -> Draw:
         def draw(first: int, last: int) -> Streamed:

@@ -51,9 +51,10 @@ class ResamplingJournal:
         before = np.array([0.0 if pair is None else pair[0] for pair in known])
         if not np.allclose(before, own, rtol=1e-10, atol=1e-12):
             raise InvalidInputError(
-                f"`journal` must be of the same data; got {str(self._journal.path.parent)!r}, begun "
-                f"with a statistic of {before[0]:.12g} and a log-likelihood of {before[-1]:.12g}, and "
-                f"those of these data are {statistic:.12g} and {own[-1]:.12g}. Name another folder."
+                f"`journal` must be of the same data, rows in the same order; got "
+                f"{str(self._journal.path.parent)!r}, begun with a statistic of {before[0]:.12g} and a "
+                f"fingerprint of {before[-1]:.12g}, and those of these data are {statistic:.12g} and "
+                f"{own[-1]:.12g}. Name another folder."
             )
 
     def keeping(self, part: str, block: Block) -> Block:
