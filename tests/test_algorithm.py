@@ -165,6 +165,12 @@ def test_evaluations_are_counted_whichever_threads_make_them():
         sys.setswitchinterval(before)
 
 
+@pytest.mark.parametrize("progress", ["yes", 3, [print]])
+def test_progress_is_a_flag_or_a_function(progress):
+    with pytest.raises(hc.InvalidInputError, match="`progress` must be True, False or a function"):
+        judge(*random_set(), progress=progress)
+
+
 @pytest.mark.parametrize("n_jobs", [1, 3])
 @pytest.mark.parametrize("null", NULLS)
 def test_progress_grows_to_the_total(null, n_jobs):

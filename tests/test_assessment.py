@@ -8,6 +8,7 @@ import pytest
 import hullcal as hc
 from hullcal import InvalidInputError
 from hullcal.assessment import Assessment, assess
+from hullcal.cli import tables
 from hullcal.pvalues import DOUBT
 from test_results import result
 
@@ -146,3 +147,55 @@ def test_resamples_that_cannot_reject_after_adjustment_are_remarked():
     with pytest.warns(hc.HullcalWarning, match="adjusted for 2 measures.* could is 39"):
         assess(probs, labels, n_resamples=38, **options)
     assess(probs, labels, n_resamples=39, **options)
+
+
+def test_one_measure_and_one_null_need_no_list():
+    probs, labels = np.full((20, 2, 2), [[0.4, 0.6], [0.7, 0.3]]), [0, 1] * 10
+    options = {"n_resamples": 19, "rng": 0}
+    one = assess(probs, labels, measures="ece_conf", nulls="refit", **options)
+    several = assess(probs, labels, measures=["ece_conf"], nulls=["refit"], **options)
+    assert one.results == several.results
+    for measure in (hc.ConfidenceECE(n_bins=5), lambda p, y: float(p[0, 0])):
+        found = assess(probs, labels, measures=measure, nulls=hc.nulls.Refit(), **options)
+        assert len(found.results) == 1
+
+
+@pytest.mark.parametrize("name", ["measures", "nulls"])
+@pytest.mark.parametrize("nothing", [(), [], None, 5])
+def test_nothing_to_ask_is_refused(name, nothing):
+    with pytest.raises(InvalidInputError, match=f"`{name}` must name at least one; got"):
+        assess(np.full((4, 2, 2), 0.5), [0, 1, 0, 1], **{name: nothing})
+
+
+def test_the_weights_of_maximized_alone_are_not_called_the_best():
+    rng = np.random.default_rng(0)
+    probs, labels = rng.dirichlet([1, 1, 1], size=(60, 3)), rng.integers(3, size=60)
+    options = {"n_resamples": 19, "rng": 0}
+    alone = assess(probs, labels, nulls="maximized", **options)
+    beside = assess(probs, labels, nulls=["maximized", "refit"], **options)
+    for shown in (tables.assessment, hc.report.render):
+        assert "ombination with the largest p-value" in shown(alone)
+        assert "est combination" not in shown(alone)
+        assert "est combination" in shown(beside)
+        assert "largest p-value" not in shown(beside).replace("where the p-value is largest", "")
+
+
+@pytest.mark.parametrize(
+    ("measure", "said"),
+    [("ece_conf", False), ("ece_cwise", True), ("skce_ul", True), (lambda p, y: 0.0, False)],
+    ids=["confidence", "classwise", "strong", "own"],
+)
+@pytest.mark.parametrize("n_members", [1, 2])
+def test_what_every_member_rules_out_is_told_where_the_notion_of_calibration_forbids_it(
+    measure, said, n_members
+):
+    """Of classes that are not predicted calibrated confidence claims nothing."""
+    probs = np.tile([0.6, 0.4, 0.0], (60, n_members, 1))
+    probs[:, 0, :2] = [0.5, 0.5]
+    labels = np.tile([0, 1], 30)
+    labels[0] = 2
+    found = assess(probs, labels, measures=[measure], nulls="stacked", n_resamples=19, rng=0)
+    (sentence,) = found.sentences()
+    assert sentence.startswith("Perhaps")
+    forbidden = "none of them is calibrated" if n_members > 1 else "it is not calibrated"
+    assert (f"taken at {'their' if n_members > 1 else 'its'} word, {forbidden}" in sentence) is said

@@ -538,7 +538,7 @@ def test_columns_named_by_numbers_are_classes_of_that_name(tmp_path):
     assert found == pytest.approx(hc.ConfidenceECE()(probs, labels), abs=1e-12)
     page = (tmp_path / "x.html").read_text(encoding="utf-8")
     right = (probs.argmax(axis=1) == labels).mean()
-    assert f"<dt>accuracy of the average</dt><dd>{right:.4f}</dd>" in page
+    assert f"<dt>accuracy</dt><dd>{right:.4f}</dd>" in page
 
 
 @pytest.mark.parametrize(

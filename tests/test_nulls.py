@@ -112,6 +112,18 @@ def test_infinite_equals_infinite():
     assert result.pvalue == 1 / 20
 
 
+def test_an_infinite_statistic_is_not_subtracted_and_that_is_said():
+    probs = np.random.default_rng(0).dirichlet([1, 1], size=(40, 2))
+    probs[:5] = [1.0, 0.0]
+    labels = np.r_[np.ones(5, int), np.zeros(35, int)]
+    options = {"measure": "hl_cwise", "n_resamples": 19, "rng": 0}
+    found = hc.calibration_test(probs, labels, **options)
+    assert found.statistic == np.inf
+    assert any("drew labels from the maximum-likelihood combination" in n for n in found.notes)
+    fine = hc.calibration_test(probs[5:], labels[5:], **options)
+    assert not any("drew labels" in note for note in fine.notes)
+
+
 @pytest.mark.parametrize("null", hc.nulls.available())
 def test_labels_that_no_combination_could_produce_are_rejected_by_every_null(null):
     # Class 0 is impossible for both members, and was observed.

@@ -350,3 +350,18 @@ def test_a_result_that_was_pickled_is_frozen_as_before():
     for array in (again.weights, again.null_distribution):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1.0
+
+
+def test_equal_results_have_equal_hashes():
+    one, other = (dataclasses.replace(result(), statistic=zero) for zero in (0.0, -0.0))
+    assert one == other
+    assert hash(one) == hash(other)
+    assert hash(one) != hash(dataclasses.replace(one, measure="another"))
+
+
+@pytest.mark.parametrize("name", ["weights", "null_distribution"])
+@pytest.mark.parametrize("value", ["abc", [[1], [1, 2]], {"a": 1}, [None, "x"]])
+def test_a_dictionary_without_numbers_is_refused(name, value):
+    data = result().to_dict() | {name: value}
+    with pytest.raises(InvalidInputError, match=f"`{name}` must be numbers; got .* Pass what"):
+        CalibrationTestResult.from_dict(data)

@@ -837,6 +837,22 @@ def test_integers_beside_integer_classes_are_names() -> None:
     assert labels_of(np.array([1.0, 3, 2, 1]), classes=np.array([3, 2, 1])) == [2, 0, 1, 2]
 
 
+def test_integers_that_only_doubles_could_hold_together_stay_what_they_are() -> None:
+    huge = 2**63 + 1
+    assert labels_of([0, huge], 2, 2, classes=[0, huge]) == [0, 1]
+    with pytest.raises(InvalidInputError, match="`labels` must be among `classes`"):
+        labels_of([0, huge - 1], 2, 2, classes=[0, huge])
+    assert labels_of([0, 1.0], 2, 2) == [0, 1]
+
+
+def test_positions_beside_classes_named_by_other_numbers_are_told_so() -> None:
+    hint = "If labels are positions 0, 1, ..., leave `classes` out"
+    for labels, told in ([0, 2, 1], True), ([1, 3, 4], False), (["a", "b", "b"], False):
+        with pytest.raises(InvalidInputError, match="mind type and spelling") as caught:
+            check_labels(labels, n_samples=3, n_classes=3, classes=[1, 2, 3])
+        assert (hint in str(caught.value)) is told
+
+
 def test_one_hot_rows_are_positions_whatever_the_classes_are_called() -> None:
     assert labels_of(np.eye(3)[[2, 0, 0, 1]], classes=[3, 2, 1]) == [2, 0, 0, 1]
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from hullcal import engines, measures, minimizers
 from hullcal._compiled.streams import key_of
 from hullcal._validation import check_seed
-from hullcal.engines import Engine
+from hullcal.engines import Data, Engine
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
 from hullcal.nulls import ONE_CALIBRATED, Null, kept_in
@@ -117,14 +117,23 @@ def calibration_test(
     )
     options: dict[str, Any] = {"classes": classes, "from_logits": from_logits, "from_log": from_log}
     with engines.resolve(engine, probs).open(probs, labels, **options) as data:
-        problem = plan.problem(data)
-        kept = plan.configuration(data, problem)
-        with reporting(progress) as report, kept_in(journal, kept) as finished:
-            # Lines 1 to 5 and line 7; lines 6 and 8 follow from what they leave behind.
-            outcome = plan.null.run(
-                problem, plan.search, plan.resampling(problem, report, finished)
-            )
-        notes = (*data.notes, *problem.notes(), *problem.objective.notes_at(outcome.weights))
+        return run(plan, data, journal=journal, progress=progress)
+
+
+def run(
+    plan: Plan,
+    data: Data,
+    *,
+    journal: str | Path | None,
+    progress: bool | Callable[[int, int], None],
+) -> CalibrationTestResult:
+    """Algorithm 1, as planned, on data that are open."""
+    problem = plan.problem(data)
+    kept = plan.configuration(data, problem)
+    with reporting(progress) as report, kept_in(journal, kept) as finished:
+        # Lines 1 to 5 and line 7; lines 6 and 8 follow from what they leave behind.
+        outcome = plan.null.run(problem, plan.search, plan.resampling(problem, report, finished))
+    notes = (*data.notes, *problem.notes(), *problem.objective.notes_at(outcome.weights))
     return CalibrationTestResult(
         statistic=outcome.statistic,
         weights=problem.distinct.share(outcome.weights),

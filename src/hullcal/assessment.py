@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,23 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal import engines, minimizers, pvalues, uncertainty
+from hullcal import engines, uncertainty
 from hullcal import measures as measure_room
 from hullcal import nulls as null_room
-from hullcal._validation import (
-    HullcalWarning,
-    InvalidInputError,
-    check_fraction,
-    check_integer,
-    check_seed,
-)
-from hullcal.algorithm import calibration_test
-from hullcal.engines import Data, Engine, Opened
+from hullcal._validation import HullcalWarning, InvalidInputError, check_seed
+from hullcal.algorithm import run
+from hullcal.engines import Data, Engine
 from hullcal.files.journal import check_folder
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
 from hullcal.nulls import Null, kept_seed
-from hullcal.planning import check_beside, check_keeping, check_stop
+from hullcal.nulls.maximized import Maximized
+from hullcal.planning import Plan, check_adjusted
 from hullcal.results import CalibrationTestResult, adjust
 from hullcal.sets import ClassifierSet
 from hullcal.verdicts import Answer, Heard, answer, sentence
@@ -99,7 +94,8 @@ class Assessment:
     def best(self) -> CalibrationTestResult:
         """The test whose weights are the best combination by the first measure.
 
-        The null `maximized` has weights of its own, so that not every test would do.
+        The null `maximized` has weights of its own, so that not every test would do; asked alone, it
+        has no others (see `combination`).
         """
         first = self.results[0]
         same = (first.measure, first.settings.get("measure"))
@@ -107,8 +103,14 @@ class Assessment:
         return min(own, key=lambda result: result.statistic)
 
     @property
+    def combination(self) -> str:
+        """What the combination of `best` is called."""
+        alone = self.best.null == Maximized.name
+        return "combination with the largest p-value" if alone else "best combination"
+
+    @property
     def weights(self) -> NDArray[np.float64]:
-        """The best combination by the first measure."""
+        """Weights of that combination."""
         return self.best.weights
 
     def rejected(self, null: str) -> bool:
@@ -172,11 +174,14 @@ def assess(
     probs: Any,
     labels: Any,
     *,
-    measures: Sequence[str | Measure] = ("ece_conf",),
-    nulls: Sequence[str | Null] = BOTH,
+    measures: str | Measure | Sequence[str | Measure] = ("ece_conf",),
+    nulls: str | Null | Sequence[str | Null] = BOTH,
     minimizer: str | Minimizer = "pairwise",
     n_resamples: int = 999,
     alpha: float = 0.05,
+    classes: Any = None,
+    from_logits: bool = False,
+    from_log: bool = False,
     rng: int | np.random.Generator | None = None,
     stop_after: int | None = None,
     pvalue_only: bool = False,
@@ -184,15 +189,14 @@ def assess(
     journal: str | Path | None = None,
     n_jobs: int = 1,
     progress: Progress | None = None,
-    **options: Any,
 ) -> Assessment:
     """Test a set by several measures and for several hypotheses.
 
     Parameters
     ----------
-    probs, labels
-        As in `calibration_test`, with its options `classes`, `from_logits` and `from_log`.
-    measures, nulls : sequence
+    probs, labels, classes, from_logits, from_log
+        As in `calibration_test`.
+    measures, nulls : sequence, or one of them
         All pairs of them are run, with the same seed.
     minimizer, n_resamples, alpha, rng, stop_after, pvalue_only, engine, n_jobs
         As in `calibration_test`.
@@ -205,73 +209,69 @@ def assess(
     -------
     Assessment
     """
-    chosen = [measure_room.resolve(measure) for measure in measures]
-    references = [null_room.resolve(null) for null in nulls]
-    search = minimizers.resolve(minimizer)
-    options = {"classes": None, "from_logits": False, "from_log": False} | options
+    chosen = [measure_room.resolve(each) for each in _listed(measures, "measures", Measure)]
+    references = [null_room.resolve(each) for each in _listed(nulls, "nulls", Null)]
+    tests = [(g, reference) for g in chosen for reference in references]
+    folders = _folders(journal, tests)
+    if rng is None:
+        seeds = (kept_seed(folder) for folder in folders if folder is not None)
+        rng = next((seed for seed in seeds if seed is not None), None)
+    seed = check_seed(rng)
+    plans = [
+        Plan.of(
+            measure=g,
+            null=reference,
+            minimizer=minimizer,
+            n_resamples=n_resamples,
+            alpha=alpha,
+            stop_after=stop_after,
+            pvalue_only=pvalue_only,
+            journal=folder,
+            rng=seed,
+            n_jobs=n_jobs,
+        )
+        for (g, reference), folder in zip(tests, folders, strict=True)
+    ]
+    check_adjusted(plans[0].n_resamples, plans[0].alpha, len(chosen))
+    options = {"classes": classes, "from_logits": from_logits, "from_log": from_log}
     with engines.resolve(engine, probs).open(probs, labels, **options) as data:
         # What cannot be run is refused before the first test, not after hours of them.
         with warnings.catch_warnings():
             # Each test will say again what it has to say of the data.
             warnings.simplefilter("ignore", HullcalWarning)
-            for g in chosen:
-                g.check(data.n_samples)
-        for g in chosen:
-            for reference in references:
-                check_beside(data, g, reference, search)
-        for reference in references:
-            check_stop(stop_after, reference)
-            check_keeping(journal, reference)
-        tests = [(g, reference) for g in chosen for reference in references]
-        folders = _folders(journal, tests)
-        if rng is None:
-            seeds = (kept_seed(folder) for folder in folders if folder is not None)
-            rng = next((seed for seed in seeds if seed is not None), None)
-        seed = check_seed(rng)
-        n_resamples = check_integer(n_resamples, "n_resamples", 1)
-        _check_enough(n_resamples, check_fraction(alpha, "alpha"), len(chosen))
-        total = n_resamples * len(tests)
+            for plan in plans:
+                plan.check(data)
         results: list[CalibrationTestResult] = []
-        for (g, reference), folder in zip(tests, folders, strict=True):
-            before, what = n_resamples * len(results), f"{g.name}, {reference.name}"
-
-            def report(done: int, _: int, before: int = before, what: str = what) -> None:
-                if progress is not None:
-                    progress(what, before + done, total)
-
+        for plan, folder in zip(plans, folders, strict=True):
+            report = _of_all(progress, plan, len(results), len(plans))
             report(0, 0)
-            results.append(
-                calibration_test(
-                    (),
-                    (),
-                    measure=g,
-                    null=reference,
-                    minimizer=search,
-                    n_resamples=n_resamples,
-                    alpha=alpha,
-                    engine=Opened(data),
-                    journal=folder,
-                    rng=seed,
-                    stop_after=stop_after,
-                    pvalue_only=pvalue_only,
-                    n_jobs=n_jobs,
-                    progress=report,
-                )
-            )
+            results.append(run(plan, data, journal=folder, progress=report))
     return Assessment(data, tuple(results))
 
 
-def _check_enough(n_resamples: int, alpha: float, n_measures: int) -> None:
-    """Warn where p-values could reject, but not once they are adjusted for several measures."""
-    share = alpha / n_measures
-    if n_measures > 1 and 1 / (n_resamples + 1) <= alpha and 1 / (n_resamples + 1) > share:
-        warnings.warn(
-            f"adjusted for {n_measures} measures, no p-value of {n_resamples} resamples can be "
-            f"{alpha:g} or less, so nothing can be rejected; the smallest `n_resamples` that could is "
-            f"{pvalues.smallest_n_resamples(share)}.",
-            HullcalWarning,
-            stacklevel=3,
+def _listed(given: Any, parameter: str, kind: type) -> list[Any]:
+    """Several as they are, and one alone as a list of one."""
+    if isinstance(given, (str, kind)) or callable(given):
+        return [given]
+    listed = list(given) if isinstance(given, Iterable) else []
+    if not listed:
+        raise InvalidInputError(
+            f"`{parameter}` must name at least one; got {given!r:.80}. Leave it out, or pass a list."
         )
+    return listed
+
+
+def _of_all(
+    progress: Progress | None, plan: Plan, n_before: int, n_tests: int
+) -> Callable[[int, int], None]:
+    """What tells the progress of one test as a part of all."""
+    what, n_resamples = f"{plan.measure.name}, {plan.null.name}", plan.n_resamples
+
+    def report(done: int, _: int) -> None:
+        if progress is not None:
+            progress(what, n_before * n_resamples + done, n_tests * n_resamples)
+
+    return report
 
 
 def _folders(

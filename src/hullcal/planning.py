@@ -30,13 +30,13 @@ from hullcal.nulls import Null, Resampling, kept_seed
 
 #: What a result says whose replicates were searched only as far as its p-value asks.
 _BOUNDS = "searches ended below the statistic, so that null values there are bounds from above"
-#: From a warning here to whoever called `calibration_test`.
-_CALLER = 4
+#: From a warning about options, and from one about data, to whoever called `calibration_test`.
+_CALLER, _CALLER_OF_RUN = 4, 6
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """A test without its data. Attributes are named as the parameters of `calibration_test`."""
+    """A test without its data: the options of `calibration_test`, checked and resolved."""
 
     measure: Measure
     null: Null
@@ -68,8 +68,8 @@ class Plan:
         easy = g.easily_searched and reference.searches_measure
         search = minimizers.resolve(minimizer).budgeted(in_test=True, easy=easy)
         alpha, n_resamples = check_level(alpha, n_resamples, stacklevel=_CALLER)
-        stop_after = check_stop(stop_after, reference)
-        check_keeping(journal, reference)
+        stop_after = _check_stop(stop_after, reference)
+        _check_keeping(journal, reference)
         check_flag(pvalue_only, "pvalue_only")
         return cls(
             measure=g,
@@ -83,10 +83,18 @@ class Plan:
             seed=check_seed(rng if rng is not None or journal is None else kept_seed(journal)),
         )
 
+    def check(self, data: Data) -> bool:
+        """Refuse what these data cannot be asked for; whether predictions have to be in memory."""
+        self.measure.check(data.n_samples, stacklevel=_CALLER_OF_RUN)
+        self.search.check(self.measure, data.n_members)
+        self.null.check(self.measure, self.search)
+        in_memory = self.null.needs_predictions(self.measure) or self.search.needs_predictions
+        data.check(self.measure, in_memory=in_memory, draws_rows=self.null.draws_rows)
+        return in_memory
+
     def problem(self, data: Data) -> Problem:
         """What is to be minimised; refused before any work if these data cannot be asked for it."""
-        self.measure.check(data.n_samples, stacklevel=_CALLER)
-        in_memory = check_beside(data, self.measure, self.null, self.search)
+        in_memory = self.check(data)
         return data.problem(self.measure, in_memory=in_memory, n_jobs=self.n_jobs)
 
     def settings(self, problem: Problem) -> dict[str, Any]:
@@ -162,16 +170,20 @@ def check_level(alpha: float, n_resamples: int, *, stacklevel: int = 3) -> tuple
     return alpha, n_resamples
 
 
-def check_beside(data: Data, measure: Measure, null: Null, search: Minimizer) -> bool:
-    """Whether predictions have to be in memory; what these data cannot be asked for is refused."""
-    search.check(measure, data.n_members)
-    null.check(measure, search)
-    in_memory = null.needs_predictions(measure) or search.needs_predictions
-    data.check(measure, in_memory=in_memory, draws_rows=null.draws_rows)
-    return in_memory
+def check_adjusted(n_resamples: int, alpha: float, n_measures: int) -> None:
+    """Warn where p-values could reject, but not once they are adjusted for several measures."""
+    share = alpha / n_measures
+    if n_measures > 1 and 1 / (n_resamples + 1) <= alpha and 1 / (n_resamples + 1) > share:
+        warnings.warn(
+            f"adjusted for {n_measures} measures, no p-value of {n_resamples} resamples can be "
+            f"{alpha:g} or less, so nothing can be rejected; the smallest `n_resamples` that could is "
+            f"{pvalues.smallest_n_resamples(share)}.",
+            HullcalWarning,
+            stacklevel=3,
+        )
 
 
-def check_stop(stop_after: int | None, reference: Null) -> int | None:
+def _check_stop(stop_after: int | None, reference: Null) -> int | None:
     """The number of exceedances, checked; refused for a null that cannot stop early."""
     if stop_after is None:
         return None
@@ -183,7 +195,7 @@ def check_stop(stop_after: int | None, reference: Null) -> int | None:
     return check_integer(stop_after, "stop_after", 2)
 
 
-def check_keeping(journal: object, reference: Null) -> None:
+def _check_keeping(journal: object, reference: Null) -> None:
     """Refuse a journal for a null whose resamples are never finished one by one."""
     if journal is not None and not reference.can_keep:
         raise InvalidInputError(

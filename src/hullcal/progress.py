@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from hullcal._validation.errors import refusal
+
 Report = Callable[[int, int], None]
 
 
@@ -13,6 +15,9 @@ def reporting(progress: bool | Report, what: str = "resamples") -> Iterator[Repo
     """A function to be told (done, total), or None where nobody wants to know."""
     if callable(progress):
         yield progress
+    elif progress not in (None, True, False):
+        rule, came = "must be True, False or a function of (done, total)", f"{progress!r:.80}"
+        raise refusal("progress", rule, came, "Pass for example `progress=True`.")
     elif not progress:
         yield None
     else:

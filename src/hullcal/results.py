@@ -53,12 +53,18 @@ class Result:
             )
         if set(data) != names:
             odd = sorted(names ^ set(data))
-            raise InvalidInputError(f"not a {cls.__name__}: missing or unknown fields {odd}.")
-        arrays = {"weights", "null_distribution"}
-        values = {
-            name: np.asarray(value, dtype=np.float64) if name in arrays else value
-            for name, value in data.items()
-        }
+            raise InvalidInputError(
+                f"not a {cls.__name__}: missing or unknown fields {odd}. Pass what `to_dict` gave."
+            )
+        values = dict(data)
+        for name in {"weights", "null_distribution"} & names:
+            try:
+                values[name] = np.asarray(values[name], dtype=np.float64)
+            except (TypeError, ValueError) as error:
+                raise InvalidInputError(
+                    f"not a {cls.__name__}: `{name}` must be numbers; got {values[name]!r:.80}. "
+                    "Pass what `to_dict` gave."
+                ) from error
         for name in {"notes", "members"} & names:
             values[name] = None if values[name] is None else tuple(values[name])
         return cls(**values)
@@ -67,7 +73,8 @@ class Result:
         return isinstance(other, type(self)) and self.to_dict() == other.to_dict()
 
     def __hash__(self) -> int:
-        return hash(repr(self.to_dict()))
+        # Of fields that are no floats, since 0.0 equals -0.0.
+        return hash(tuple(getattr(self, each.name) for each in fields(self) if each.type == "str"))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -120,7 +127,8 @@ class CalibrationTestResult(Result):
     Attributes
     ----------
     statistic : float
-        t, the smallest value of the measure that the search found over the hull.
+        t, the smallest value of the measure that the search found over the hull (null "maximized":
+        its value where the p-value is largest).
     weights : ndarray of shape (n_members,)
         The combination with that value. Chosen on the tested rows, it looks better there than
         elsewhere.
@@ -182,9 +190,10 @@ class CalibrationTestResult(Result):
     def pvalue_interval(self) -> tuple[float, float]:
         """Where the p-value of infinitely many resamples lies, with 95 % confidence.
 
-        That is the error of the resamples alone: another seed also starts the search elsewhere, and
-        may move the p-value by more. Under the null `maximized` the weights were chosen by the same
-        resamples, and a run that stopped early chose their number, so there it is a guide and no more.
+        That is the error of the resamples alone: with rows in another order, or another seed, the
+        search may end elsewhere, and move the p-value by more. Under the null `maximized` the weights
+        were chosen by the same resamples, and a run that stopped early chose their number, so there it
+        is a guide and no more.
         """
         count = int(pvalues.exceeds(self.null_distribution, self.statistic).sum())
         return pvalues.interval(count, self.n_resamples)

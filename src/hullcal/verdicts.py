@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from hullcal import measures
 from hullcal.engines.engine import IMPOSSIBLE
-from hullcal.nulls import TRUTH
+from hullcal.nulls import ONE_CALIBRATED, TRUTH
 from hullcal.results import CalibrationTestResult
 
 __all__ = ["Answer", "Heard", "answer", "sentence"]
@@ -56,13 +57,24 @@ def answer(result: CalibrationTestResult, adjusted: float, *, several: bool) -> 
             f"with too few rows for {result.measure} by null {null}; ask null stacked."
         )
     standing = f"Perhaps: the data do not speak against the claim that {hypothesis} ({figure})."
-    if hypothesis == TRUTH and any(note.startswith(IMPOSSIBLE) for note in result.notes):
-        standing += (
-            " But some labels have probability 0 under every combination: taken at their word, none "
-            "of them is the truth."
-        )
+    if any(note.startswith(IMPOSSIBLE) for note in result.notes):
+        standing += _impossible(result)
     also = " and what they stop after" if "stop_after" in result.settings else ""
     return Answer(rejecting, standing, f" It is too close to call; raise the resamples{also}.")
+
+
+def _impossible(result: CalibrationTestResult) -> str:
+    """What it means for the claim that labels were ruled out by every member."""
+    labels = "But some labels have probability 0 under every combination: taken at their word,"
+    if result.hypothesis == TRUTH:
+        return f" {labels} none of them is the truth."
+    known = result.measure in measures.available()
+    # Of the classes that are not predicted, calibrated confidence claims nothing.
+    if not known or measures.resolve(result.measure).notion == "confidence":
+        return ""
+    if result.hypothesis == ONE_CALIBRATED:
+        return " But some labels have probability 0: taken at its word, it is not calibrated."
+    return f" {labels} none of them is calibrated."
 
 
 def sentence(tests: Sequence[Heard]) -> str:

@@ -121,11 +121,15 @@ def _distinct(names: tuple[Any, ...], n_classes: int, rule: str) -> tuple[Hashab
     return names
 
 
+#: Up to here doubles know every integer.
+_EXACT = 2**53
+
+
 def label_array(labels: Any) -> NDArray[Any]:
     """Give labels as an array without changing a single one of them.
 
-    numpy turns ``["a", 1]`` into two strings and a list of tuples into a matrix; a list that is
-    not plainly numeric therefore becomes an array of its own objects.
+    numpy turns ``["a", 1]`` into two strings, ``[0, 2**63]`` into two floats and a list of tuples into
+    a matrix; a list that is not plainly numeric therefore becomes an array of its own objects.
     """
     if type(labels) is np.ndarray:
         return labels
@@ -135,7 +139,10 @@ def label_array(labels: Any) -> NDArray[Any]:
         array = np.asarray(labels)
     except Exception:  # ragged, or foreign scalars that numpy cannot read
         array = np.empty(0, dtype=object)
-    if array.dtype.kind in "biufc" or array.ndim > 2:
+    rounded = array.dtype.kind == "f" and any(
+        type(label) is int and abs(label) > _EXACT for label in labels
+    )
+    if (array.dtype.kind in "biufc" and not rounded) or array.ndim > 2:
         return array
     objects = np.empty(len(labels), dtype=object)
     for i, label in enumerate(labels):
@@ -174,6 +181,8 @@ def _unknown_name(values: list[Any], names: tuple[Hashable, ...]) -> InvalidInpu
     first = values[unknown[0]]
     came = f"{reprlib.repr(first)} at index {unknown[0]} ({len(unknown)} unknown in all)"
     repair = f"The classes are {reprlib.repr(names)}; mind type and spelling."
+    if {type(value) for value in values} == {int} and 0 <= min(values) <= max(values) < len(names):
+        repair += " If labels are positions 0, 1, ..., leave `classes` out, or name them by text."
     return refusal("labels", "must be among `classes`", came, repair)
 
 

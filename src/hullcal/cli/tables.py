@@ -57,16 +57,17 @@ def assessment(found: Any) -> str:
         "",
         columns(header, rows),
         "",
-        *(_weights_in_words(found.best) if first.n_members > 1 else ()),
+        *(_weights_in_words(found) if first.n_members > 1 else ()),
         "Not rejecting is no proof.",
     ]
     return "\n".join(lines + [f"Note: {note}" for note in found.notes()])
 
 
-def _weights_in_words(best: Any) -> list[str]:
+def _weights_in_words(found: Any) -> list[str]:
+    best = found.best
     shown = weights_in_words(best.weights, best.members)
     return [
-        f"Best combination by {best.measure}: {shown}",
+        f"{found.combination.capitalize()} by {best.measure}: {shown}",
         "(`hullcal weights` searches longer.)",
         "Weights chosen on these rows look better here than elsewhere.",
     ]

@@ -50,6 +50,7 @@ class Recentered(Null):
         elif np.isinf(statistic):
             likeliest = objective.maximum_likelihood()
             distribution = replicates.of_labels(objective, likeliest, statistic)
+            notes = (_REDRAWN,)
         else:
             centered = objective.recentered(best)
             rows = centered.drawing_rows(resampling.key)
@@ -64,6 +65,12 @@ class Recentered(Null):
             notes=notes,
         )
 
+
+#: What a result says where the residual vector could not be subtracted.
+_REDRAWN = (
+    "the statistic is infinite, so null recentered drew labels from the maximum-likelihood combination "
+    "instead of rows"
+)
 
 #: Replicates that show how large the noise of a combination is, so many at a time, and by how many of
 #: their standard deviations that of the bootstrap may fall short.

@@ -81,13 +81,13 @@ def _of_reliability(
     assessment: Assessment,
     gaps: Sequence[ClassGap],
 ) -> Iterator[tuple[Panel, str]]:
-    weights, by = assessment.weights, clipped(assessment.best.measure)
+    weights, name = assessment.weights, assessment.combination
     if classifiers.n_members == 1:
         shown = "the classifier, and the band in which it would lie if calibrated."
     else:
         shown = (
-            f"each member faint, the average, and the best combination by {by} with the band in "
-            "which it would lie if calibrated."
+            f"each member faint, the average, and the {name} by {clipped(assessment.best.measure)} "
+            "with the band in which it would lie if calibrated."
         )
     yield (
         of_sets.reliability(classifiers, labels, weights),
@@ -97,27 +97,28 @@ def _of_reliability(
         yield (
             of_sets.reliability(classifiers, labels, weights, each.index),
             f"Reliability of class {class_name(classifiers, each.index)}, with the {rank} gap of "
-            f"{len(gaps)} classes: {_gaps_in_words(classifiers, each)}.",
+            f"{len(gaps)} classes: {_gaps_in_words(assessment, each)}.",
         )
 
 
-def _gaps_in_words(classifiers: ClassifierSet, each: ClassGap) -> str:
-    if classifiers.n_members == 1:
+def _gaps_in_words(assessment: Assessment, each: ClassGap) -> str:
+    if assessment.best.n_members == 1:
         return f"{each.gap:.3g}"
-    return f"{each.gap:.3g} for the best combination, {each.gap_of_average:.3g} for the average"
+    of_average = f"{each.gap_of_average:.3g} for the average"
+    return f"{each.gap:.3g} for the {assessment.combination}, {of_average}"
 
 
 def _of_members(
     classifiers: ClassifierSet, labels: NDArray[np.int32], assessment: Assessment
 ) -> Iterator[tuple[Panel, str]]:
-    best = assessment.best
+    best, name = assessment.best, assessment.combination
     yield (
         of_tests.weights(best),
-        f"Weights of the best combination by {clipped(best.measure)}.",
+        f"Weights of the {name} by {clipped(best.measure)}.",
     )
     yield (
         of_sets.average_against_weighted(classifiers, labels, assessment.weights),
-        "Members, their average and the best combination. Weights chosen on these rows look "
+        f"Members, their average and the {name}. Weights chosen on these rows look "
         "better here than elsewhere.",
     )
     yield (
@@ -127,7 +128,7 @@ def _of_members(
     if classifiers.n_classes == 3:
         yield (
             of_sets.simplex(classifiers, assessment.weights),
-            "The first row: members, their hull, the average and the best combination.",
+            f"The first row: members, their hull, the average and the {name}.",
         )
 
 

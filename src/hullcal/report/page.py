@@ -90,6 +90,7 @@ def _part(number: int, name: str, assessment: Assessment) -> dict[str, Any]:
         "n_classes": len(gaps),
         # Of one classifier there is nothing to combine, and no size.
         "several": several,
+        "combination": assessment.combination.capitalize(),
         "weights": _weights(assessment.best) if several else None,
         "sizes": _sizes(assessment) if several else None,
         "facts": _facts(assessment),

@@ -11,8 +11,8 @@
   const critical = (test, alpha) => {
     const size = test.distribution.length;
     let k = 0;
-    while (k < size + 1 && (k + 1) / (size + 1) <= alpha) k += 1;
-    return k === 0 ? Infinity : k > size ? -Infinity : infinite(test.distribution[size - k]);
+    while ((k + 1) / (size + 1) <= alpha) k += 1;
+    return k === 0 ? Infinity : infinite(test.distribution[size - k]);
   };
 
   // As `hullcal.verdicts.sentence` decides; the words are its own.
