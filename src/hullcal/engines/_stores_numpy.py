@@ -14,10 +14,8 @@ from numpy.lib import format as npy
 from hullcal._validation.errors import refusal
 from hullcal.engines._stores_base import Array, Shard, Shards, readable, text
 from hullcal.engines._stores_sizes import Shape, bytes_of, check_memory, check_names
+from hullcal.files.npy import Header, read_header
 from hullcal.files.source import Source
-
-#: How a pickle begins; `ndarray.dump` writes one under any name.
-_PICKLE = b"\x80"
 
 
 @dataclass(frozen=True)
@@ -57,11 +55,8 @@ def open_npy(files: Sequence[Path]) -> Shards:
     return Shards.of(shards)
 
 
-def _npy_header(path: Path) -> tuple[Shape, bool, np.dtype[Any]]:
+def _npy_header(path: Path) -> Header:
     with readable(path), open(path, "rb") as file:
-        if file.read(1) == _PICKLE:
-            raise Source(path, "probs").python_objects()
-        file.seek(0)
         return _header(path, file, path.stat().st_size)
 
 
@@ -125,18 +120,13 @@ def _rows(path: Path, archive: zipfile.ZipFile, entry: str, first: int, last: in
     return data.reshape(last - first, *shape[1:])
 
 
-def _header(path: Path, file: IO[bytes], size: int) -> tuple[Shape, bool, np.dtype[Any]]:
-    """Read what an array declares, in the versions that hold plain numbers and strings."""
-    version = npy.read_magic(file)
-    readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-    if version not in readers:
-        raise ValueError(f"version {version} of the npy format, which holds records")
-    shape, by_columns, dtype = readers[version](file)
-    if dtype.hasobject:
-        raise Source(path, "probs").python_objects()
+def _header(path: Path, file: IO[bytes], size: int) -> Header:
+    """What an array declares; a lie about its size would be found only by some worker."""
+    header = read_header(Source(path, "probs"), file)
+    shape, _, dtype = header
     if min(shape, default=0) < 0 or bytes_of(shape, dtype) > size - file.tell():
         raise ValueError(f"shape {shape} of {dtype} declared, in {size} bytes")
-    return shape, by_columns, dtype
+    return header
 
 
 def _check_length(path: Path, labels: Shape, probs: Shape) -> None:

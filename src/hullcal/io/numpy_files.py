@@ -5,19 +5,17 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import Any
 
-import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from hullcal.files.npy import read_header
 from hullcal.files.source import Source
 from hullcal.io.arrays import Contents, Stored
 
 __all__ = ["open_npy", "open_npz"]
 
-#: How a pickle begins; `ndarray.dump` writes one under any name.
-_PICKLE = b"\x80"
 #: What `scipy.sparse.save_npz` writes for every kind of matrix.
 _SPARSE = {"format", "shape", "data"}
 
@@ -26,12 +24,7 @@ _SPARSE = {"format", "shape", "data"}
 def open_npy(source: Source) -> Iterator[Contents]:
     """Map the one array of an `.npy` file, read-only; it costs no memory."""
     with open(source.path, "rb") as file:
-        if file.read(1) == _PICKLE:
-            raise source.python_objects()
-        file.seek(0)
-        _, _, dtype = _header(file)
-    if dtype.hasobject:
-        raise source.python_objects()
+        read_header(source, file)
     mapped = npy.open_memmap(source.path, mode="r")
     yield Contents([source.path.stem], lambda _: Stored(0, lambda: mapped))
 
@@ -52,11 +45,11 @@ def open_npz(source: Source) -> Iterator[Contents]:
 
 def _look(source: Source, archive: zipfile.ZipFile, entry: str) -> Stored:
     with archive.open(entry) as file:
-        shape, _, dtype = _header(file)
-    if dtype.hasobject:
-        raise source.python_objects()
+        header = read_header(source, file)
     # An archive can declare more than its array does; the larger of the two counts.
-    needed = max(Stored.bytes_of(shape, dtype.itemsize), archive.getinfo(entry).file_size)
+    needed = max(
+        Stored.bytes_of(header.shape, header.dtype.itemsize), archive.getinfo(entry).file_size
+    )
 
     def read() -> NDArray[Any]:
         with archive.open(entry) as file:
@@ -67,13 +60,3 @@ def _look(source: Source, archive: zipfile.ZipFile, entry: str) -> Stored:
         return array
 
     return Stored(needed, read)
-
-
-def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Read what an array declares, in the versions that hold plain numbers and strings."""
-    version = npy.read_magic(file)
-    if version == (1, 0):
-        return npy.read_array_header_1_0(file)
-    if version == (2, 0):
-        return npy.read_array_header_2_0(file)
-    raise ValueError(f"version {version} of the npy format, which holds records")
