@@ -14,7 +14,7 @@ import zarr
 
 from fuzzing import specimens
 from hullcal.engines._dask_chunks import summary
-from hullcal.engines._dask_sources import source_of
+from hullcal.engines._dask_origins import origin_of
 from hullcal.engines.stores import open_store
 from io_files import CLASSES, LABELS, MEMBERS, NAMED, PROBS, npy_bytes, wide_columns
 
@@ -71,7 +71,7 @@ def used(path):
     store = open_store(path)
     # A store without labels gets as many as it needs, unless that is beyond reason.
     given = None if store.labelled else np.zeros(store.n_samples % 10_000, dtype=np.int64)
-    source = source_of(store, given, classes=None, from_logits=False, from_log=False)
+    source = origin_of(store, given, classes=None, from_logits=False, from_log=False)
     step = max(1, min(ROWS, source.rows_at_a_time(1)))
     starts = itertools.islice(range(0, source.shape[0], step), CHUNKS)
     bounds = [(first, min(first + step, source.shape[0])) for first in starts]
