@@ -135,7 +135,7 @@ def test_an_assessment_refuses_before_its_first_test(cluster):
     told = []
     with pytest.raises(hc.InvalidInputError, match="no predictions in memory"):
         hc.assessment.assess(
-            PROBS, LABELS, nulls=["refit", "stacked"], engine=cluster, n_resamples=9,
+            PROBS, LABELS, nulls=["refit", "stacked"], engine=cluster, n_resamples=19,
             progress=lambda *what: told.append(what),
         )  # fmt: skip
     assert told == []
