@@ -908,7 +908,8 @@ def test_tests_of_one_null_are_adjusted_together():
     rows = list(csv.DictReader(stdio.StringIO(io.to_csv([TEST, third, other]))))
     expected = hullcal.adjust([TEST, other])
     assert [float(rows[0]["adjusted_pvalue"]), float(rows[2]["adjusted_pvalue"])] == [*expected]
-    assert rows[1]["adjusted_pvalue"] == ""
+    assert float(rows[1]["adjusted_pvalue"]) == third.pvalue  # alone under its null
+    assert [row["adjusted_rejected"] for row in rows] == ["False"] * 3
 
 
 def test_csv_has_a_line_per_result_and_no_formula(tmp_path):
@@ -920,7 +921,7 @@ def test_csv_has_a_line_per_result_and_no_formula(tmp_path):
     assert row["hypothesis"] == "'@some combination is calibrated"
     assert row["statistic"] == "Infinity"
     assert float(row["pvalue"]) == TEST.pvalue
-    assert row["adjusted_pvalue"] == ""  # the only test of its null
+    assert float(row["adjusted_pvalue"]) == TEST.pvalue  # the only test of its null
     assert row["weights"] == "0.1;0.2;0.7;0.0;0.0;0.0"
     assert row["seed"] == str(2**127 + 1)
     assert json.loads(row["members"]) == list(ODD)
@@ -940,12 +941,31 @@ def test_csv_says_which_critical_values_are_bounds():
     said = [(row["critical_value"], row["critical_value_is_bound"]) for row in rows]
     assert said == [("1.8", "False"), ("1.8", "True"), ("1.8", "False"), ("", ""), ("", "")]
     # At the end, so that columns found by their place are where they were.
-    assert io.to_csv([]).rstrip("\n").endswith(",weights,members,critical_value_is_bound")
+    later = "critical_value_is_bound,adjusted_rejected,pvalue_lowest,pvalue_highest"
+    assert io.to_csv([]).rstrip("\n").endswith(f",weights,members,{later}")
 
 
-def test_a_single_test_has_no_adjusted_pvalue():
-    header, row = csv.reader(stdio.StringIO(io.to_csv(CLASSICAL)))
-    assert row[header.index("adjusted_pvalue")] == ""
+def test_csv_tells_the_decision_of_the_family_from_that_of_the_test():
+    clear = replace(TEST, statistic=9.0, null_distribution=np.arange(39) / 100, alpha=0.03)
+    rows = list(csv.DictReader(stdio.StringIO(io.to_csv([clear, clear]))))
+    for row in rows:
+        assert float(row["pvalue"]) == 1 / 40
+        assert float(row["adjusted_pvalue"]) == 2 / 40
+        assert (row["rejected"], row["adjusted_rejected"]) == ("True", "False")
+
+
+def test_csv_has_the_range_of_other_searches():
+    found = replace(
+        TEST, statistic=0.5, null_distribution=np.arange(19) / 10, other_searches=(0.0, 1.75)
+    )
+    (row,) = csv.DictReader(stdio.StringIO(io.to_csv(found)))
+    assert (float(row["pvalue_lowest"]), float(row["pvalue_highest"])) == (0.1, 1.0)
+    assert found.pvalue_range == (0.1, 1.0)
+
+
+def test_a_single_test_is_its_own_family():
+    (row,) = csv.DictReader(stdio.StringIO(io.to_csv(CLASSICAL)))
+    assert row["adjusted_pvalue"] == row["pvalue"]
 
 
 @pytest.mark.parametrize("sign", "=+-@＝")

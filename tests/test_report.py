@@ -57,7 +57,9 @@ def many_kinds(assessment):
     results = [
         dataclasses.replace(
             assessment.results[0],
-            **{"null": null, "measure": measure, "notes": (), "settings": run} | changes,
+            **{"null": null, "measure": measure, "notes": (), "settings": run}
+            | {"other_searches": ()}
+            | changes,
             statistic=98.5 - count,
             null_distribution=np.arange(99.0),
         )
@@ -67,7 +69,7 @@ def many_kinds(assessment):
             ("recentered", "bins\a", 7, {"settings": run | {"pvalue_only": True}}),
             ("recentered", NASTY[0], 1, doubt),
             ("refit", "bins", 30, {"settings": run | {"pvalue_only": True, "stop_after": 9}}),
-            ("stacked", "bins", 4, {}),
+            ("stacked", "bins", 4, {"other_searches": (98.5, 68.5)}),
             ("stacked", "cells", 4, {"settings": run | {"stop_after": 9}}),
         ]
     ]
@@ -649,20 +651,23 @@ def test_the_slider_decides_again(opened, assessment):
 
 def test_the_slider_says_what_a_run_of_that_level_would_have_said(opened, many_kinds):
     view = opened(hc.report.render(many_kinds))
-    begun = set()
+    begun, depends = set(), set()
     for alpha in (0.05, 0.001, 0.02, 0.03, 0.04, 0.08, 0.1, 0.3, 0.31, 0.4, 0.5, 0.05):
         view.page.locator("#alpha").fill(str(alpha))
         expected = at_level(many_kinds, alpha)
         said = view.page.locator(".verdict p").all_text_contents()
         assert said == [printable(sentence) for sentence in expected.sentences()]
         begun |= {sentence.partition(":")[0] for sentence in said}
-        begun |= {sentence.partition("It is ")[2] for sentence in said}
+        begun |= {s.partition(" It depends")[0].partition("It is ")[2] for s in said}
+        depends |= {alpha for sentence in said if "It depends on the search" in sentence}
         looks = [p.get_attribute("class") for p in view.page.locator(".verdict p").all()]
         assert looks == [f"answer {sentence.partition(':')[0].lower()}" for sentence in said]
         shown = view.page.locator("td.critical").all_text_contents()
         for cell, result in zip(shown, expected.results, strict=True):
             value = "∞" if np.isinf(result.critical_value) else f"{result.critical_value:.4g}"
             assert cell == "≤ " * result.critical_value_is_bound + value
+    # Adjusted for two measures, the p of .05 is .1, and its range .01 to .31 twice as far.
+    assert depends == {0.02, 0.03, 0.04, 0.05, 0.08, 0.1, 0.3, 0.31, 0.4, 0.5}
     close = "too close to call; raise the resamples"
     also = f"{close} and what they stop after."
     assert begun == {"No", "Unclear", "Perhaps", "", f"{close}.", also}

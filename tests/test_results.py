@@ -253,7 +253,7 @@ def test_a_budget_that_was_spent_is_said():
     assert "budget spent" not in str(result())
     assert "budget spent" in str(result(converged=False))
     assert "budget spent" in str(minimum())
-    assert "converged" in str(minimum(converged=True))
+    assert "at a local minimum" in str(minimum(converged=True))
 
 
 def test_the_hypothesis_of_the_null_is_the_one_that_is_said():

@@ -111,7 +111,10 @@ def test_six_weights_are_named_and_the_others_share_the_rest():
     words = weights_in_words(weights, None)
     shares = [(0.3, 0), (0.2, 2), (0.15, 4), (0.12, 5), (0.11, 6), (0.1, 3)]
     named = ", ".join(f"{w:.3f} on member {m}" for w, m in shares)
-    assert words == named + ", 0.020 on 1 others"
+    # One that is left over is named as well; two are counted.
+    assert words == named + ", 0.020 on member 1"
+    weights = np.array([0.3, 0.02, 0.2, 0.1, 0.15, 0.11, 0.1, 0.02])
+    assert weights_in_words(weights, None).endswith("0.100 on member 6, 0.040 on 2 others")
 
 
 def test_equal_weights_stand_in_the_order_of_members():

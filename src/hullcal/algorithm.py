@@ -150,6 +150,7 @@ def run(
         n_samples=data.n_samples,
         n_classes=data.n_classes,
         members=data.members,
+        other_searches=outcome.other_searches,
         notes=(*notes, *outcome.notes, *plan.notes(problem, len(outcome.distribution))),
     )
 

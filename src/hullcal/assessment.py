@@ -26,7 +26,7 @@ from hullcal.nulls.maximized import Maximized
 from hullcal.planning import Plan, check_adjusted
 from hullcal.results import CalibrationTestResult, adjust
 from hullcal.sets import ClassifierSet
-from hullcal.verdicts import Answer, Heard, answer, sentence
+from hullcal.verdicts import Answer, Heard, answer, heard, sentence
 
 Progress = Callable[[str, int, int], None]
 
@@ -148,9 +148,16 @@ class Assessment:
                 "hypothesis": own[0].result.hypothesis,
                 "rejected": self.rejected(null),
                 "unclear": self.unclear(null),
+                "too_close_to_call": heard(own).close,
+                "depends_on_search": heard(own).depends,
                 "sentence": sentence(own),
                 "adjusted": [
-                    {"measure": each.result.measure, "pvalue": each.adjusted} for each in own
+                    {
+                        "measure": each.result.measure,
+                        "pvalue": each.adjusted,
+                        "rejected": each.rejects,
+                    }
+                    for each in own
                 ],
             }
             for null, own in ((null, self._own(null)) for null in self.nulls)

@@ -65,7 +65,7 @@ class Result:
                     f"not a {cls.__name__}: `{name}` must be numbers; got {values[name]!r:.80}. "
                     "Pass what `to_dict` gave."
                 ) from error
-        for name in {"notes", "members"} & names:
+        for name in {"notes", "members", "other_searches"} & names:
             values[name] = None if values[name] is None else tuple(values[name])
         return cls(**values)
 
@@ -112,7 +112,7 @@ class MinimizeResult(Result):
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        end = "converged" if self.converged else "budget spent"
+        end = "at a local minimum" if self.converged else "budget spent"
         return (
             f"{self.measure} = {self.value:.6g} at "
             f"{weights_in_words(self.weights, self.members)}\n"
@@ -150,6 +150,9 @@ class CalibrationTestResult(Result):
     n_samples, n_classes : int
     members : tuple of str, or None
         Names of the members.
+    other_searches : tuple of float
+        Statistics that the same search finds on the same data with members in other orders; empty
+        where that was not tried. See `pvalue_range`.
     notes : tuple of str
         What was done to the input, and what to know about the run.
     """
@@ -169,6 +172,7 @@ class CalibrationTestResult(Result):
     n_samples: int
     n_classes: int
     members: tuple[str, ...] | None = None
+    other_searches: tuple[float, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -190,13 +194,30 @@ class CalibrationTestResult(Result):
     def pvalue_interval(self) -> tuple[float, float]:
         """Where the p-value of infinitely many resamples lies, with 95 % confidence.
 
-        That is the error of the resamples alone: with rows in another order, or another seed, the
-        search may end elsewhere, and move the p-value by more. Under the null `maximized` the weights
-        were chosen by the same resamples, and a run that stopped early chose their number, so there it
-        is a guide and no more.
+        That is the error of the resamples alone; `pvalue_range` is about the search. Under the null
+        `maximized` the weights were chosen by the same resamples, and a run that stopped early chose
+        their number, so there it is a guide and no more.
         """
         count = int(pvalues.exceeds(self.null_distribution, self.statistic).sum())
         return pvalues.interval(count, self.n_resamples)
+
+    @property
+    def pvalue_range(self) -> tuple[float, float]:
+        """The smallest and the largest p-value that this and `other_searches` have by these null values.
+
+        A search that spends its budget ends in one of many places, and the order of rows and members
+        decides in which. Every replicate is searched in the same way, so the level holds wherever that
+        is; but a p-value from a wide range says little by itself.
+        """
+        reached = (self.statistic, *self.other_searches)
+        values = [pvalues.monte_carlo(t, self.null_distribution) for t in reached]
+        return min(values), max(values)
+
+    @property
+    def depends_on_search(self) -> bool:
+        """Whether other searches of the same data decide otherwise at `alpha`."""
+        low, high = self.pvalue_range
+        return low <= self.alpha < high
 
     @property
     def rejected(self) -> bool:
@@ -241,8 +262,10 @@ class CalibrationTestResult(Result):
         lines = [
             f"Hypothesis   {self.hypothesis}",
             f"Verdict      {verdict} at alpha = {self.alpha:g}"
-            + (f"  (too close to call: raise {to_raise})" if self.too_close_to_call else ""),
+            + (f"  (too close to call: raise {to_raise})" if self.too_close_to_call else "")
+            + "  (other searches decide otherwise)" * self.depends_on_search,
             f"p-value      {self.pvalue:.4g}   (95 % Monte Carlo interval {low:.4g} to {high:.4g})",
+            *self._range_in_words(),
             f"Statistic    {self.measure} = {self.statistic:.6g}   "
             f"(critical value {at_most}{self.critical_value:.6g})",
             *self._search_in_words(),
@@ -252,6 +275,15 @@ class CalibrationTestResult(Result):
         if not self.rejected:
             lines.insert(2, "             (which is not proof that the hypothesis is true)")
         return "\n".join(lines + [f"Note         {note}" for note in self.notes])
+
+    def _range_in_words(self) -> list[str]:
+        if not self.other_searches:
+            return []
+        low, high = self.pvalue_range
+        n, several = len(self.other_searches), "es" * (len(self.other_searches) > 1)
+        return [
+            f"             with {n} other search{several} of these data: {low:.4g} to {high:.4g}"
+        ]
 
     def _search_in_words(self) -> list[str]:
         run = f"Run          null {self.null}, {self.n_resamples} resamples"

@@ -11,7 +11,7 @@ from hullcal.engines.engine import IMPOSSIBLE
 from hullcal.nulls import ONE_CALIBRATED, TRUTH
 from hullcal.results import CalibrationTestResult
 
-__all__ = ["Answer", "Heard", "answer", "sentence"]
+__all__ = ["Answer", "Heard", "answer", "heard", "sentence"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +26,14 @@ class Answer:
         At the others.
     close : str
         What either is followed by where more resamples could change the decision.
+    otherwise : str
+        What either is followed by where other searches of the same data decide otherwise.
     """
 
     rejecting: str
     standing: str
     close: str
+    otherwise: str
 
 
 class Heard(NamedTuple):
@@ -44,6 +47,22 @@ class Heard(NamedTuple):
     def rejects(self) -> bool:
         """Whether it does, after adjustment."""
         return self.adjusted <= self.result.alpha
+
+    @property
+    def close(self) -> bool:
+        """Whether more resamples could change that."""
+        low, high = (self._factor * end for end in self.result.pvalue_interval)
+        return low <= self.result.alpha <= high
+
+    @property
+    def depends(self) -> bool:
+        """Whether other searches of the same data decide otherwise."""
+        low, high = (self._factor * end for end in self.result.pvalue_range)
+        return low <= self.result.alpha < high
+
+    @property
+    def _factor(self) -> float:
+        return factor_of(self.result, self.adjusted)
 
 
 def answer(result: CalibrationTestResult, adjusted: float, *, several: bool) -> Answer:
@@ -60,33 +79,44 @@ def answer(result: CalibrationTestResult, adjusted: float, *, several: bool) -> 
     if any(note.startswith(IMPOSSIBLE) for note in result.notes):
         standing += _impossible(result)
     also = " and what they stop after" if "stop_after" in result.settings else ""
-    return Answer(rejecting, standing, f" It is too close to call; raise the resamples{also}.")
+    close = f" It is too close to call; raise the resamples{also}."
+    otherwise = ""
+    if result.other_searches:
+        low, high = (factor_of(result, adjusted) * end for end in result.pvalue_range)
+        otherwise = (
+            f" It depends on the search: over this and {len(result.other_searches)} others of the same "
+            f"data, p runs from {low:.3g} to {min(high, 1.0):.3g}."
+        )
+    return Answer(rejecting, standing, close, otherwise)
+
+
+def factor_of(result: CalibrationTestResult, adjusted: float) -> float:
+    """What adjustment multiplies the p-value by, and so whatever else it could have been."""
+    return adjusted / result.pvalue
 
 
 def _impossible(result: CalibrationTestResult) -> str:
     """What it means for the claim that labels were ruled out by every member."""
-    labels = "But some labels have probability 0 under every combination: taken at their word,"
-    if result.hypothesis == TRUTH:
-        return f" {labels} none of them is the truth."
     known = result.measure in measures.available()
     # Of the classes that are not predicted, calibrated confidence claims nothing.
-    if not known or measures.resolve(result.measure).notion == "confidence":
+    claims = known and measures.resolve(result.measure).notion != "confidence"
+    if result.hypothesis != TRUTH and not claims:
         return ""
-    if result.hypothesis == ONE_CALIBRATED:
-        return " But some labels have probability 0: taken at its word, it is not calibrated."
-    return f" {labels} none of them is calibrated."
+    who = "it" if result.hypothesis == ONE_CALIBRATED else "every combination"
+    return f" Strictly speaking no: some labels came true to which {who} gives probability 0."
 
 
-def sentence(tests: Sequence[Heard]) -> str:
-    """The sentence of the test that speaks for all of one question."""
+def heard(tests: Sequence[Heard]) -> Heard:
+    """The test that speaks for all of one question."""
     # The report's script decides so too, at the level of its slider.
     rejecting = [each for each in tests if each.rejects]
     # A doubt of one measure is none of another that rejects as well.
     certain = [each for each in rejecting if not each.result.doubtful]
-    heard = min(certain or rejecting or tests, key=lambda each: each.adjusted)
-    # Adjustment multiplies the p-value, and so what more resamples could make of it.
-    factor = heard.adjusted / heard.result.pvalue
-    low, high = (factor * end for end in heard.result.pvalue_interval)
-    close = low <= heard.result.alpha <= high
-    said = heard.answer.rejecting if rejecting else heard.answer.standing
-    return said + heard.answer.close * close
+    return min(certain or rejecting or tests, key=lambda each: each.adjusted)
+
+
+def sentence(tests: Sequence[Heard]) -> str:
+    """What it says."""
+    one = heard(tests)
+    said = one.answer.rejecting if one.rejects else one.answer.standing
+    return said + one.answer.close * one.close + one.answer.otherwise * one.depends

@@ -21,7 +21,9 @@ def printable(text: str) -> str:
 def weights_in_words(weights: NDArray[np.float64], members: tuple[str, ...] | None) -> str:
     """The largest weights by member, and how much the others share."""
     order = np.argsort(-weights, kind="stable")
-    shown = [m for m in order[:_SHOWN] if weights[m] > 0.0005]
+    # One more takes no more room than saying that there is one.
+    most = _SHOWN + (np.count_nonzero(weights) == _SHOWN + 1)
+    shown = [m for m in order[:most] if weights[m] > 0.0005]
     words = [
         f"{weights[m]:.3f} on {f'member {m}' if members is None else printable(members[m])}"
         for m in shown

@@ -35,8 +35,9 @@ def assessment(found: Any) -> str:
     """Answers in words, then the figures."""
     results = found.results
     several = len(found.measures) > 1
+    searched = any(result.other_searches for result in results)
     header = ["measure", "null", "statistic", "critical", "p", "95 % interval"]
-    header += ["adjusted p"] * several + ["decision"]
+    header += ["other searches"] * searched + ["adjusted p"] * several + ["decision"]
     rows = []
     for result, adjusted in zip(results, found.adjusted, strict=True):
         low, high = result.pvalue_interval
@@ -45,6 +46,8 @@ def assessment(found: Any) -> str:
             f"{'<= ' * result.critical_value_is_bound}{result.critical_value:.4g}",
             *(f"{result.pvalue:.3g}", f"{low:.3g} to {high:.3g}"),
         ]
+        low, high = result.pvalue_range
+        row += [f"{low:.3g} to {high:.3g}" if result.other_searches else "-"] * searched
         row += [f"{adjusted:.3g}"] * several
         rows.append([*row, "rejected" if adjusted <= result.alpha else "not rejected"])
     first = results[0]

@@ -201,6 +201,11 @@ class Packed(Objective):
         mixed = self.mixed(weights)
         return replace(self, offset=self.measure.offset_at(mixed, self.labels[0], self.parameters))
 
+    def reordered(self, order: NDArray[np.int64]) -> Packed:
+        """The same set with its members in another order."""
+        assert self.entries is None
+        return replace(self, members=self.members[order])
+
     def fingerprint(self) -> Floats:
         chances = self.members[:, self.labels[0], np.arange(self.n_samples)]
         return fingerprint_of(chances.T, 0).ravel()

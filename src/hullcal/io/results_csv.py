@@ -10,7 +10,7 @@ from hullcal.files.spreadsheet import as_text, csv_line
 from hullcal.files.writing import write_atomic
 from hullcal.io.result_fields import entry_of
 from hullcal.io.results_json import as_list
-from hullcal.results import Result, adjust
+from hullcal.results import CalibrationTestResult, Result, adjust
 
 __all__ = ["to_csv", "write_csv"]
 
@@ -33,6 +33,9 @@ _COLUMNS = (
     "weights",
     "members",
     "critical_value_is_bound",
+    "adjusted_rejected",
+    "pvalue_lowest",
+    "pvalue_highest",
 )
 
 
@@ -46,11 +49,12 @@ def to_csv(results: Result | Sequence[Result]) -> str:
     Returns
     -------
     str
-        With a header. `adjusted_pvalue` is Holm's over the tests of one null, and empty where
-        there is only one; `weights` are joined by semicolons; `members` are a JSON list;
-        `critical_value_is_bound` says whether `critical_value` is an upper bound, as with
-        `pvalue_only` where the test rejects. Text that a spreadsheet would take for a formula
-        begins with an apostrophe.
+        With a header. `adjusted_pvalue` is Holm's over the tests of one null, and
+        `adjusted_rejected` the decision by it; `rejected` is that of the test alone. `pvalue_lowest`
+        and `pvalue_highest` are the `pvalue_range` of a test. `weights` are joined by semicolons;
+        `members` are a JSON list; `critical_value_is_bound` says whether `critical_value` is an upper
+        bound, as with `pvalue_only` where the test rejects. Text that a spreadsheet would take for a
+        formula begins with an apostrophe.
     """
     listed = as_list(results)
     families: dict[Any, list[int]] = {}
@@ -59,13 +63,15 @@ def to_csv(results: Result | Sequence[Result]) -> str:
             families.setdefault(getattr(result, "null", None), []).append(i)
     adjusted: dict[int, Any] = {}
     for family in families.values():
-        if len(family) > 1:
-            values = adjust([listed[i] for i in family]).tolist()
-            adjusted |= dict(zip(family, values, strict=True))
+        values = adjust([listed[i] for i in family]).tolist()
+        adjusted |= dict(zip(family, values, strict=True))
     lines = [csv_line(_COLUMNS)]
     for i, result in enumerate(listed):
         data = _row(entry_of(result)) | {"adjusted_pvalue": adjusted.get(i)}
-        data["critical_value_is_bound"] = getattr(result, "critical_value_is_bound", None)
+        if isinstance(result, CalibrationTestResult):
+            data["adjusted_rejected"] = adjusted[i] <= result.alpha
+            data["critical_value_is_bound"] = result.critical_value_is_bound
+            data["pvalue_lowest"], data["pvalue_highest"] = result.pvalue_range
         lines.append(csv_line(_cell(data.get(column)) for column in _COLUMNS))
     return "".join(lines)
 

@@ -72,6 +72,8 @@ class Minimizer:
     over_entries: ClassVar[bool] = True
     #: Whether predictions have to be in memory.
     needs_predictions: ClassVar[bool] = False
+    #: Whether it finds the global minimum, in whatever order members come.
+    exhaustive: ClassVar[bool] = False
     max_evaluations: int | None = None
 
     def __post_init__(self) -> None:

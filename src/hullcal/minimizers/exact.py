@@ -33,6 +33,7 @@ class Exact(Minimizer):
     """
 
     name: ClassVar[str] = "exact"
+    exhaustive: ClassVar[bool] = True
     needs_predictions: ClassVar[bool] = True
     any_function: ClassVar[bool] = False
     over_entries: ClassVar[bool] = False

@@ -9,10 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hullcal._compiled.streams import ORDERS, uniforms
 from hullcal._validation import InvalidInputError
 from hullcal.engines.engine import Problem
 from hullcal.engines.local import Progress, run_replicates
 from hullcal.engines.objective import Draw, Objective
+from hullcal.engines.packed import Packed
 from hullcal.measures import Measure
 from hullcal.minimizers import Minima, Minimizer
 from hullcal.nulls._journal import ResamplingJournal
@@ -23,6 +25,9 @@ Floats = NDArray[np.float64]
 #: H0 and H0' of the definitions, in words.
 CALIBRATED = "the convex hull of the members contains a calibrated classifier"
 TRUTH = "the convex hull of the members contains the truth"
+#: Further searches of the data: at most so many, one for every so many resamples, since each takes as
+#: long as one of these; and the most probabilities that are copied for it.
+_OTHERS, _RESAMPLES_EACH, _COPIED = 9, 20, 2**23
 #: Resamples run before the next look, in units of the exceedances that are enough.
 _WAVE = 2
 #: Both, for a set of one: labels drawn from its predictions are all that calibration asks for.
@@ -71,6 +76,8 @@ class Outcome:
     converged: bool
     #: What a user should hear about this distribution.
     notes: tuple[str, ...] = ()
+    #: Statistics that other searches of the data end at.
+    other_searches: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +157,29 @@ class Replicates:
         if self._resampling.pvalue_only:
             self._again = self._minimizer.until(clearly_below(float(minima.values[0])))
         return minima
+
+    def elsewhere(self, objective: Objective) -> tuple[float, ...]:
+        """Line 7 for the data again, with members in other orders: how much is left to the search.
+
+        The order in which a search tries members is arbitrary, and where many combinations fit nearly
+        as well it decides which of them is found. Not counted, and left out where it would cost much
+        or where only a p-value is asked for.
+        """
+        own = self._resampling
+        shortened = own.pvalue_only or own.stop_after is not None
+        if shortened or self._minimizer.exhaustive or objective.n_members == 1:
+            return ()
+        if not isinstance(objective, Packed) or objective.entries is not None:
+            return ()
+        if objective.members.size > _COPIED:
+            return ()
+        found = []
+        for search in range(min(_OTHERS, own.n_resamples // _RESAMPLES_EACH)):
+            numbers = np.empty(objective.n_members)
+            uniforms(own.key, ORDERS, search, numbers)
+            again = objective.reordered(np.argsort(numbers, kind="stable"))
+            found.append(float(self._minimizer.minimize(again, own.key).values[0]))
+        return tuple(found)
 
     def minimize(self, objective: Objective) -> Found:
         """Line 7 for replicates."""

@@ -62,6 +62,7 @@ class Recentered(Null):
             distribution=distribution,
             n_evaluations=replicates.n_evaluations,
             converged=bool(observed.converged[0]),
+            other_searches=replicates.elsewhere(objective),
             notes=notes,
         )
 

@@ -38,4 +38,5 @@ class Refit(Null):
             distribution=distribution,
             n_evaluations=replicates.n_evaluations,
             converged=bool(observed.converged[0]),
+            other_searches=replicates.elsewhere(objective),
         )

@@ -74,6 +74,7 @@ class Stacked(Null):
             distribution=distribution,
             n_evaluations=replicates.n_evaluations + screening,
             converged=bool(observed.converged[0]),
+            other_searches=replicates.elsewhere(objective),
         )
 
 

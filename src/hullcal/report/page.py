@@ -85,6 +85,7 @@ def _part(number: int, name: str, assessment: Assessment) -> dict[str, Any]:
         "questions": list(dict.fromkeys(result.hypothesis for result in assessment.results)),
         "rows": [_row(result, adjusted) for result, adjusted in _pairs(assessment)],
         "bounds": any(result.null_values_are_bounds for result in assessment.results),
+        "searches": max(len(result.other_searches) for result in assessment.results),
         "figures": figures(assessment, gaps),
         "classes": [_class_row(assessment, each) for each in gaps[:_SHOWN]],
         "n_classes": len(gaps),
@@ -147,9 +148,15 @@ def _row(result: CalibrationTestResult, adjusted: float) -> dict[str, Any]:
         "critical": f"{'≤ ' * result.critical_value_is_bound}{_number(result.critical_value)}",
         "pvalue": _number(result.pvalue, 3),
         "interval": f"{low:.3g} to {high:.3g}",
+        "range": _range(result),
         "adjusted": _number(adjusted, 3),
         "rejected": adjusted <= result.alpha,
     }
+
+
+def _range(result: CalibrationTestResult) -> str:
+    low, high = result.pvalue_range
+    return f"{low:.3g} to {high:.3g}" if result.other_searches else "–"
 
 
 def _data(part: int, assessment: Assessment) -> list[dict[str, Any]]:
@@ -160,6 +167,7 @@ def _data(part: int, assessment: Assessment) -> list[dict[str, Any]]:
             "null": result.null,
             "pvalue": result.pvalue,
             "interval": result.pvalue_interval,
+            "range": result.pvalue_range,
             "adjusted": adjusted,
             "doubtful": result.doubtful,
             "bounds": result.null_values_are_bounds,

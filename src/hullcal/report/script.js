@@ -20,10 +20,14 @@
     const rejecting = own.filter((test) => test.adjusted <= alpha);
     const certain = rejecting.filter((test) => !test.doubtful);
     const heard = [certain, rejecting, own].find((some) => some.length);
-    const { answer, interval, adjusted, pvalue } = heard.reduce((a, b) => (b.adjusted < a.adjusted ? b : a));
-    const [low, high] = interval.map((end) => (adjusted / pvalue) * end);
+    const test = heard.reduce((a, b) => (b.adjusted < a.adjusted ? b : a));
+    const { answer } = test;
+    const factored = (ends) => ends.map((end) => (test.adjusted / test.pvalue) * end);
+    const [low, high] = factored(test.interval);
+    const [least, most] = factored(test.range);
     const close = low <= alpha && alpha <= high ? answer.close : "";
-    const said = (rejecting.length ? answer.rejecting : answer.standing) + close;
+    const otherwise = least <= alpha && alpha < most ? answer.otherwise : "";
+    const said = (rejecting.length ? answer.rejecting : answer.standing) + close + otherwise;
     const look = !rejecting.length ? "perhaps" : certain.length ? "no" : "unclear";
     return { look, text: said };
   };
