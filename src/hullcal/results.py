@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hullcal import pvalues
 from hullcal._validation import InvalidInputError, check_fraction
-from hullcal.words import weights_in_words
+from hullcal.words import result_in_words, weights_in_words
 
 
 def _plain(value: Any) -> Any:
@@ -255,46 +255,7 @@ class CalibrationTestResult(Result):
         return any(note.startswith(pvalues.DOUBT) for note in self.notes)
 
     def __str__(self) -> str:
-        low, high = self.pvalue_interval
-        verdict = "REJECTED" if self.rejected else "not rejected"
-        to_raise = "n_resamples" + " and stop_after" * ("stop_after" in self.settings)
-        at_most = "at most " * self.critical_value_is_bound
-        lines = [
-            f"Hypothesis   {self.hypothesis}",
-            f"Verdict      {verdict} at alpha = {self.alpha:g}"
-            + (f"  (too close to call: raise {to_raise})" if self.too_close_to_call else "")
-            + "  (other searches decide otherwise)" * self.depends_on_search,
-            f"p-value      {self.pvalue:.4g}   (95 % Monte Carlo interval {low:.4g} to {high:.4g})",
-            *self._range_in_words(),
-            f"Statistic    {self.measure} = {self.statistic:.6g}   "
-            f"(critical value {at_most}{self.critical_value:.6g})",
-            *self._search_in_words(),
-            f"Data         {self.n_samples} rows, {self.n_members} member"
-            f"{'s' if self.n_members > 1 else ''}, {self.n_classes} classes; seed {self.seed}",
-        ]
-        if not self.rejected:
-            lines.insert(2, "             (which is not proof that the hypothesis is true)")
-        return "\n".join(lines + [f"Note         {note}" for note in self.notes])
-
-    def _range_in_words(self) -> list[str]:
-        if not self.other_searches:
-            return []
-        low, high = self.pvalue_range
-        n, several = len(self.other_searches), "es" * (len(self.other_searches) > 1)
-        return [
-            f"             with {n} other search{several} of these data: {low:.4g} to {high:.4g}"
-        ]
-
-    def _search_in_words(self) -> list[str]:
-        run = f"Run          null {self.null}, {self.n_resamples} resamples"
-        if self.n_members == 1:
-            return [run]
-        return [
-            f"Weights      {weights_in_words(self.weights, self.members)}",
-            "             chosen on these rows, so they look better here than elsewhere",
-            f"{run}; minimizer {self.minimizer}, {self.n_evaluations} evaluations"
-            f"{'' if self.converged else ' (budget spent before convergence)'}",
-        ]
+        return result_in_words(self)
 
 
 def adjust(results: Sequence[Any], *, method: str = "holm") -> NDArray[np.float64]:

@@ -14,6 +14,9 @@ __all__ = ["diagnosis", "not_finite"]
 # A row sum further from 1 than this is no rounding and no carelessness: another quantity came.
 FAR = 0.05
 
+_VOTES = (
+    "Predicted classes will not do: ask the models for probabilities, as `predict_proba` gives. "
+)
 _LOGITS = "If these are logits, pass `from_logits=True`."
 _LOGS = "All values are at most 0: if these are log-probabilities, pass `from_log=True`."
 _NORMALISE = "To accept the rows anyway, pass `probs / probs.sum(axis=-1, keepdims=True)`."
@@ -71,6 +74,8 @@ def _out_of_range(findings: Findings, given: Converted) -> InvalidInputError:
     came = f"values from {low:.4g} to {high:.4g}"
     if high <= 0:
         return refusal("probs", rule, came, _LOGS if _sum_as_logs(given) else f"{_LOGS} {_LOGITS}")
+    if given.array.dtype.kind in "iu" and low >= 0:
+        return refusal("probs", rule, came, _VOTES + _common_total(findings) + _LOGITS)
     return refusal("probs", rule, came, _common_total(findings) + _LOGITS)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import importlib
 from collections.abc import Callable
@@ -26,6 +27,7 @@ class TestOptions:
 
     measures: tuple[str, ...]
     nulls: tuple[str, ...]
+    minimizer: str
     n_resamples: int
     alpha: float
     stop_after: int | None
@@ -40,19 +42,30 @@ class TestOptions:
     quiet: bool
 
 
-def known(room: str, *also: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """Refuse names that a room does not know, before any file is read."""
+def known(room: str, *also: str, numbered: bool = False) -> dict[str, Any]:
+    """Options of an option: names that a room does not know are refused before any file is read.
+
+    With `numbered` a number may follow a name, as in ``ece_conf:5``.
+    """
+
+    def names() -> tuple[str, ...]:
+        return (*importlib.import_module(f"hullcal.{room}").available(), *also)
 
     def check(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
         default = context.get_parameter_source(str(parameter.name)) is _DEFAULT
         # What stands by default is known, and need not be looked for in rooms slow to enter.
-        for name in () if default else (value if isinstance(value, tuple) else (value,)):
-            names = (*importlib.import_module(f"hullcal.{room}").available(), *also)
-            if name not in names:
-                raise click.BadParameter(f"{name!r} is not one of {', '.join(names)}.")
+        for given in () if default else (value if isinstance(value, tuple) else (value,)):
+            name = given.partition(":")[0] if numbered else given
+            if name not in names():
+                near = difflib.get_close_matches(name, names(), n=1)
+                hint = f" Did you mean {near[0]}?" if near else ""
+                raise click.BadParameter(f"{given!r} is not one of {', '.join(names())}.{hint}")
         return value
 
-    return check
+    def complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+        return [name for name in names() if name.startswith(begun)]
+
+    return {"callback": check, "shell_complete": complete}
 
 
 _DEFAULT = click.core.ParameterSource.DEFAULT
@@ -85,16 +98,24 @@ _TEST = (
         multiple=True,
         default=("ece_conf",),
         show_default=True,
-        callback=known("measures", "all"),
-        help='Calibration measure (`hullcal measures` lists them); repeat for several, or "all".',
+        **known("measures", "all", numbered=True),
+        help="Calibration measure (`hullcal measures` lists them), or ece_conf:5 for five bins; repeat "
+        'for several, or "all".',
     ),
     click.option(
         "--null",
         "nulls",
         multiple=True,
-        callback=known("nulls"),
+        **known("nulls"),
         help="How the reference distribution is made: recentered, stacked, refit, maximized or paper; "
         "repeat for several. Left out, both questions are answered: recentered and refit.",
+    ),
+    click.option(
+        "--minimizer",
+        default="pairwise",
+        show_default=True,
+        **known("minimizers", numbered=True),
+        help="The search, or pairwise:2000 for that many evaluations in each. [default: 200, or 50]",
     ),
     click.option(
         "-D",

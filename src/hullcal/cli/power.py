@@ -46,15 +46,28 @@ _CALLED = {
     multiple=True,
     help="Rows of a data set; repeat for several. [default: 1/8 to 2 times those of FILE]",
 )
-@click.option("-m", "--measure", default="ece_conf", show_default=True, help="Or ece_conf:5.")
+@click.option(
+    "-m",
+    "--measure",
+    default="ece_conf",
+    show_default=True,
+    **known("measures", numbered=True),
+    help="Or ece_conf:5.",
+)
 @click.option(
     "--null",
     default="recentered",
     show_default=True,
-    callback=known("nulls"),
+    **known("nulls"),
     help="How reference distributions are made.",
 )
-@click.option("--minimizer", default="pairwise", show_default=True, help="The search.")
+@click.option(
+    "--minimizer",
+    default="pairwise",
+    show_default=True,
+    **known("minimizers", numbered=True),
+    help="The search.",
+)
 @click.option(
     "--target",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),

@@ -13,8 +13,12 @@ from hullcal.words import weights_in_words
 def command_line(seed: int) -> str:
     """The command as it was typed, to be repeated: with the seed, if that was left to chance."""
     name, *words = sys.argv[1:] or [""]
-    if not any(word.partition("=")[0] == "--seed" for word in words):
+    given = {word.partition("=")[0] for word in words}
+    if "--seed" not in given:
         words = ["--seed", str(seed), *words]
+    # What it wrote will be there.
+    if given & {"--report", "--output", "-o"} and "--force" not in given:
+        words.append("--force")
     return shlex.join(["hullcal", name, *words])
 
 
@@ -51,9 +55,11 @@ def assessment(found: Any) -> str:
         row += [f"{adjusted:.3g}"] * several
         rows.append([*row, "rejected" if adjusted <= result.alpha else "not rejected"])
     first = results[0]
+    fewest, most = (end(result.n_resamples for result in results) for end in (min, max))
+    resamples = str(most) if fewest == most else f"{fewest} to {most}"
     lines = [
         f"{first.n_samples} rows, {first.n_members} member{'s' * (first.n_members > 1)}, "
-        f"{first.n_classes} classes; {first.n_resamples} resamples, alpha {first.alpha:g}, "
+        f"{first.n_classes} classes; {resamples} resamples, alpha {first.alpha:g}, "
         f"seed {first.seed}",
         "",
         *found.sentences(),
@@ -61,9 +67,26 @@ def assessment(found: Any) -> str:
         columns(header, rows),
         "",
         *(_weights_in_words(found) if first.n_members > 1 else ()),
-        "Not rejecting is no proof.",
+        *_quality_in_words(found),
     ]
+    if not all(found.rejected(null) for null in found.nulls):
+        lines.append("Not rejecting is no proof.")
     return "\n".join(lines + [f"Note: {note}" for note in found.notes()])
+
+
+def _quality_in_words(found: Any) -> list[str]:
+    """What somebody would use: how good is the average, and what do the weights cost?"""
+    if found.data.classifiers is None:  # only workers have seen the predictions
+        return []
+    average = found.quality("mean")
+    if found.best.n_members == 1:
+        return [f"Accuracy {average['accuracy']:.3f}."]
+    pairs = (("plain average", average), (found.combination, found.quality(found.weights)))
+    said = (
+        f"the {name} has " + ", ".join(f"{what} {value:.4g}" for what, value in each.items())
+        for name, each in pairs
+    )
+    return ["; ".join(said).capitalize() + "."]
 
 
 def _weights_in_words(found: Any) -> list[str]:

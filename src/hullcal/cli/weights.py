@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from hullcal._validation import InvalidInputError
 from hullcal.cli.ending import tell
 from hullcal.cli.inputs import Files
 from hullcal.cli.options import check_outputs, input_options, known
@@ -18,14 +19,14 @@ from hullcal.cli.options import check_outputs, input_options, known
     "--measure",
     default="ece_conf",
     show_default=True,
-    callback=known("measures"),
+    **known("measures"),
     help="What is minimised.",
 )
 @click.option(
     "--minimizer",
     default="pairwise",
     show_default=True,
-    callback=known("minimizers"),
+    **known("minimizers"),
     help="The search.",
 )
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the search.")
@@ -52,6 +53,10 @@ def command(
     from hullcal import io
 
     check_outputs(force=force, output=output)
+    if output is not None and output.suffix.lower() not in (".json", ".csv", ".txt", ""):
+        raise InvalidInputError(
+            f"`--output` must end in .json, .csv or .txt; got {output.name!r}. Choose one of them."
+        )
     classifiers, labels = files.read()
     found = hullcal.minimize(classifiers, labels, measure=measure, minimizer=minimizer, rng=seed)
     lines = "\n".join(repr(float(weight)) for weight in found.weights)

@@ -24,7 +24,7 @@ class Header(NamedTuple):
     dtype: np.dtype[Any]
 
 
-def read_header(source: Source, file: IO[bytes]) -> Header:
+def read_header(source: Source, file: IO[bytes], name: str | None = None) -> Header:
     """Read it from the start of an array, which is left at its numbers; Python objects are refused."""
     start = file.tell()
     if file.read(1) == _PICKLE:
@@ -35,5 +35,5 @@ def read_header(source: Source, file: IO[bytes]) -> Header:
         raise ValueError(f"version {version} of the npy format, which holds records")
     header = Header(*_READERS[version](file))
     if header.dtype.hasobject:
-        raise source.python_objects()
+        raise source.python_objects(name)
     return header

@@ -65,9 +65,15 @@ class Source:
         """Build the error that says what is wrong with this file."""
         return refusal(self.parameter, rule, f"{came} in {self.shown}", repair)
 
-    def python_objects(self) -> InvalidInputError:
-        """Build the error for a file that could run code when it is read."""
+    def python_objects(self, name: str | None = None) -> InvalidInputError:
+        """Build the error for a file, or an array of it, that could run code when it is read."""
         rule = "must hold plain arrays, since unpickling can run any code"
+        if name is not None:
+            came = f"an array {name!r} that contains Python objects (dtype object)"
+            repair = (
+                f"Save `{name}.astype(str)` if it holds names, `{name}.astype(float)` if numbers."
+            )
+            return self.refuse(rule, came, repair)
         repair = "Save arrays of numbers or strings, as `np.savez(file, probs=p, labels=y)` does."
         return self.refuse(rule, "a file that contains Python objects", repair)
 

@@ -45,7 +45,7 @@ def open_npz(source: Source) -> Iterator[Contents]:
 
 def _look(source: Source, archive: zipfile.ZipFile, entry: str) -> Stored:
     with archive.open(entry) as file:
-        header = read_header(source, file)
+        header = read_header(source, file, entry.removesuffix(".npy"))
     # An archive can declare more than its array does; the larger of the two counts.
     needed = max(
         Stored.bytes_of(header.shape, header.dtype.itemsize), archive.getinfo(entry).file_size
