@@ -571,3 +571,105 @@ def test_a_closed_stderr_changes_neither_output_nor_exit_code(folder, data, tmp_
         os.close(writer)
         assert done.returncode == code
         assert b"the claim that" in done.stdout
+
+
+# Small things that people try
+
+
+def test_bins_and_budgets_are_written_behind_names(folder):
+    command = ("test", folder / "good.npz", "--null", "refit", "--format", "json", *FAST)
+    done = run(*command, "-m", "ece_conf:5", "--minimizer", "pairwise:37")
+    (found,) = json.loads(done.stdout)["results"]
+    assert found["settings"]["measure"] == {"n_bins": 5}
+    assert found["settings"]["minimizer"] == {"max_evaluations": 37}
+    usual = json.loads(run(*command, "-m", "ece_conf").stdout)["results"][0]
+    assert usual["settings"]["minimizer"] == {"max_evaluations": 200}
+    assert usual["settings"]["measure"] == {"n_bins": 10}
+    for wrong, said in (("ece_con", "Did you mean ece_conf?"), ("skce_b:3", "has no bins")):
+        refused = run(*command, "-m", wrong)
+        assert refused.returncode == 2
+        assert said in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("hullcal test x.npz -m ece", {"ece_conf", "ece_cwise"}),
+        ("hullcal test x.npz --null re", {"recentered", "refit"}),
+        ("hullcal test x.npz --minimizer ex", {"exact"}),
+        ("hullcal power x.npz -m sk", {"skce_b", "skce_ul", "skce_uq"}),
+        ("hullcal weights x.npz -m hl", {"hl_cwise"}),
+    ],
+)
+def test_names_are_completed(words, expected):
+    environment = os.environ | {
+        "_HULLCAL_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    command = [sys.executable, "-c", "from hullcal.cli import main; main(prog_name='hullcal')"]
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert {line.partition(",")[2] for line in done.stdout.split()} == expected, done.stderr
+
+
+def test_weights_go_to_files_of_known_kinds(folder, tmp_path):
+    done = run("weights", folder / "good.npz", "--output", tmp_path / "w.npy")
+    assert done.returncode == 2
+    assert "`--output` must end in .json, .csv or .txt; got 'w.npy'" in done.stderr
+    assert not (tmp_path / "w.npy").exists()
+
+
+def test_the_average_is_held_against_the_combination(folder, data):
+    probs, labels = data
+    done = run("test", folder / "good.npz", "--null", "refit", *FAST)
+    average = probs.mean(axis=1)
+    right = (average.argmax(axis=1) == labels).mean()
+    value = hc.ConfidenceECE()(average, labels)
+    assert f"The plain average has accuracy {right:.4g}, ece_conf {value:.4g}; " in done.stdout
+    found = hc.calibration_test(probs, labels, null="refit", n_resamples=99, rng=1)
+    best = (np.tensordot(probs, found.weights, (1, 0)).argmax(axis=1) == labels).mean()
+    assert f"the best combination has accuracy {best:.4g}, ece_conf {found.statistic:.4g}." in (
+        done.stdout
+    )
+
+
+def test_what_stopped_early_is_counted_test_by_test(folder):
+    command = ("test", folder / "good.npz", "--stop-after", "3", "-D", "199", "--seed", "1")
+    found = json.loads(run(*command, "--format", "json").stdout)["results"]
+    counts = sorted(result["n_resamples"] for result in found)
+    assert counts[0] < counts[1]
+    assert f"; {counts[0]} to {counts[1]} resamples, " in run(*command).stdout
+
+
+def test_the_command_on_a_page_can_be_repeated(folder, tmp_path):
+    page = tmp_path / "page.html"
+    assert run("test", folder / "good.npz", *FAST, "--report", page).returncode == 0
+    command = html.unescape(re.findall("<pre><code>(.*?)</code>", page.read_text("utf-8"))[0])
+    name, *words = shlex.split(command)
+    assert name == "hullcal"
+    assert run(*words).returncode == 0
+
+
+def test_arrays_of_objects_are_named_with_what_to_do(tmp_path, data):
+    labels = np.array(["a", "b"])[data[1] % 2].astype(object)
+    np.savez(tmp_path / "x.npz", probs=data[0], labels=labels)
+    done = run("test", tmp_path / "x.npz", *FAST)
+    assert done.returncode == 2
+    assert "an array 'labels' that contains Python objects" in done.stderr
+    assert "labels.astype(str)" in done.stderr
+
+
+def test_votes_are_no_probabilities(tmp_path, data):
+    np.savez(tmp_path / "x.npz", probs=data[0].argmax(axis=2), labels=data[1])
+    done = run("test", tmp_path / "x.npz", *FAST)
+    assert done.returncode == 2
+    assert "Predicted classes will not do" in done.stderr
+
+
+def test_a_class_that_only_one_member_has_is_pointed_at(tmp_path):
+    (tmp_path / "x.csv").write_text("a:cat,a:dog,b:cat,b:dgo,label\n.5,.5,.5,.5,cat\n")
+    done = run("test", tmp_path / "x.csv", *FAST)
+    assert done.returncode == 2
+    assert "Only one member has 'dog', 'dgo': mind the spelling." in done.stderr

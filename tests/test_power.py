@@ -563,7 +563,9 @@ def test_the_program_writes_json_and_csv(file, found, tmp_path):
         (("--miscalibration", "corner", "--amount", 2), "`--amount` must lie in [0, 1]"),
         (("--miscalibration", "heat"), "'heat' is not one of"),
         (("--null", "none"), "'none' is not one of"),
-        (("-m", "ece"), "`--measure`"),
+        (("-m", "ece"), "'ece' is not one of"),
+        (("-m", "ece_con"), "Did you mean ece_conf?"),
+        (("-m", "skce_uq:5"), "`--measure` skce_uq has no bins"),
         (("--target", 0.01), "`--target` must be above `--alpha`"),
     ],
 )

@@ -43,7 +43,8 @@ def read_wide(table: Table, wide: Wide, columns: list[int], label: int | None) -
     missing = [(m, c) for m in members for c in classes if (m, c) not in place]
     if missing:
         alone = [cls for cls in classes if sum((m, cls) in place for m in members) == 1]
-        hint = f" Only one member has class {alone[0][:40]!r}: mind its spelling." if alone else ""
+        shown = ", ".join(repr(cls[:40]) for cls in alone[:3])
+        hint = f" Only one member has {shown}: mind the spelling." if alone else ""
         raise source.refuse(rule, f"none for {reprlib.repr(missing[0])}", f"Add the column.{hint}")
     ordered = [place[m, c] for m in members for c in classes]
     rows: list[NDArray[Any]] = []
