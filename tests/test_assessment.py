@@ -200,3 +200,11 @@ def test_what_every_member_rules_out_is_told_where_the_notion_of_calibration_for
     who = "every combination" if n_members > 1 else "it"
     forbidden = f"Strictly speaking no: some labels came true to which {who} gives probability 0."
     assert (forbidden in sentence) is said
+
+
+def test_too_many_predictions_are_not_mixed_by_the_way(monkeypatch):
+    probs, labels = np.full((20, 2, 2), [[0.4, 0.6], [0.7, 0.3]]), [0, 1] * 10
+    found = assess(probs, labels, nulls="refit", n_resamples=19, rng=0)
+    assert "The plain average has accuracy 0.5" in tables.assessment(found)
+    monkeypatch.setattr(tables, "_MANY", probs.size - 1)
+    assert "accuracy" not in tables.assessment(found)

@@ -1116,3 +1116,8 @@ def test_where_digits_are_a_name_they_are_always_one():
     assert label_values(["0", "1"], classes).tolist() == ["0", "1"]
     assert label_values(["1", "2"], classes).tolist() == ["1", "2"]
     assert label_values(["1.0", "2"], None).tolist() == [1, 2]
+
+
+def test_a_folder_is_told_from_a_file(tmp_path):
+    with pytest.raises(hullcal.InvalidInputError, match=r'a folder in .* with `engine="dask"`'):
+        io.read(tmp_path)

@@ -9,6 +9,9 @@ from typing import Any
 
 from hullcal.words import weights_in_words
 
+#: Probabilities beyond which nothing is computed but what was asked for.
+_MANY = 2**24
+
 
 def command_line(seed: int) -> str:
     """The command as it was typed, to be repeated: with the seed, if that was left to chance."""
@@ -76,7 +79,9 @@ def assessment(found: Any) -> str:
 
 def _quality_in_words(found: Any) -> list[str]:
     """What somebody would use: how good is the average, and what do the weights cost?"""
-    if found.data.classifiers is None:  # only workers have seen the predictions
+    classifiers = found.data.classifiers
+    # Only workers have seen the predictions, or they are too many to be mixed by the way.
+    if classifiers is None or classifiers.probs.size > _MANY:
         return []
     average = found.quality("mean")
     if found.best.n_members == 1:
@@ -86,7 +91,8 @@ def _quality_in_words(found: Any) -> list[str]:
         f"the {name} has " + ", ".join(f"{what} {value:.4g}" for what, value in each.items())
         for name, each in pairs
     )
-    return ["; ".join(said).capitalize() + "."]
+    sentence = "; ".join(said) + "."
+    return [sentence[0].upper() + sentence[1:]]
 
 
 def _weights_in_words(found: Any) -> list[str]:

@@ -65,6 +65,11 @@ def read_labels(source: Source, labels_key: str, classes: tuple[Any, ...] | None
 def _check(source: Source, known: tuple[str, ...]) -> None:
     if source.suffix in _PICKLED:
         raise source.python_objects()
+    if source.suffix == "" and source.path.is_dir():
+        repair = (
+            'Shards in a folder are for the engine of Dask: pass its path with `engine="dask"`.'
+        )
+        raise source.refuse("must be a file, or a Zarr store", "a folder", repair)
     if source.suffix not in known:
         came = f"the ending {source.suffix!r}"
         raise source.refuse("must have a known ending", came, f"Known are {', '.join(known)}.")
