@@ -115,7 +115,7 @@ _TEST = (
         default="pairwise",
         show_default=True,
         **known("minimizers", numbered=True),
-        help="The search, or pairwise:2000 for that many evaluations in each. [default: 200, or 50]",
+        help="The search, or pairwise:2000 for that many evaluations in each (usually 200).",
     ),
     click.option(
         "-D",
