@@ -196,7 +196,9 @@ def test_refit_draws_labels_from_the_maximum_likelihood_weights_with_rows_fixed(
     seen = seen_by_a_measure(
         probs, labels, null="refit", minimizer=search, n_resamples=6000, rng=SEED
     )
-    (data, observed), *replicates = seen
+    # The data, the replicates, and the data again with members in other orders.
+    assert len(seen) == 1 + 6000 + 9
+    (data, observed), *replicates = seen[:6001]
     np.testing.assert_array_equal(observed, labels)
     for mixed, _ in replicates:
         np.testing.assert_array_equal(mixed, data)  # the same rows, the same weights
