@@ -697,3 +697,16 @@ def test_a_handful_of_rows_is_enough(null, measure):
             result = judge(probs, labels, null=null, measure=measure)
         assert not np.isnan(result.null_distribution).any()
         assert 0 < result.pvalue <= 1
+
+
+def test_data_that_are_open_are_tested_again_without_a_copy():
+    probs, labels = random_set()
+    options = {"n_resamples": 39, "rng": 3}
+    opening = {"classes": None, "from_logits": False, "from_log": False}
+    with hc.engines.resolve(None, probs).open(probs, labels, **opening) as held:
+        again = [
+            hc.calibration_test((), (), null=null, engine=hc.engines.Opened(held), **options)
+            for null in ("recentered", "refit")
+        ]
+    for found in again:
+        assert found == hc.calibration_test(probs, labels, null=found.null, **options)

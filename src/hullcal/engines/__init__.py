@@ -6,12 +6,12 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from hullcal._validation import InvalidInputError
-from hullcal.engines.engine import Data, Engine, EngineError, is_dask
+from hullcal.engines.engine import Data, Engine, EngineError, Opened, is_dask
 
 if TYPE_CHECKING:
     from hullcal.engines.dask import Dask
 
-__all__ = ["Dask", "Data", "Engine", "EngineError", "resolve"]
+__all__ = ["Dask", "Data", "Engine", "EngineError", "Opened", "resolve"]
 
 
 def resolve(engine: str | Engine | None, probs: Any) -> Engine:
