@@ -1,5 +1,6 @@
 """The steps of the nulls one by one, on cases so small that they can be written out."""
 
+from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -16,7 +17,7 @@ from hullcal.engines.local import packed_problem
 from hullcal.files.journal import Journal
 from hullcal.measures import resolve
 from hullcal.minimizers import Pairwise
-from hullcal.nulls import _journal, _pool, _worlds, maximized, paper, stacked
+from hullcal.nulls import _base, _journal, _pool, _worlds, maximized, paper, stacked
 from hullcal.nulls._base import Replicates, Resampling, found
 from hullcal.nulls._single import of_combination
 from hullcal.nulls.paper import _line_2
@@ -562,6 +563,32 @@ def test_replicates_are_run_in_waves_and_counted():
     np.testing.assert_array_equal(everything.run(block, objective, together=2), np.arange(5))
     assert sizes == [(0, 2), (2, 4), (4, 5)]
     assert all(b == c for (_, b), (c, _) in pairwise(sizes))
+
+
+def test_other_searches_are_of_the_data_with_members_in_drawn_orders(monkeypatch):
+    objective = problem_of(*a_set(3, 6, 3, 2)).objective
+    search = Pairwise(max_evaluations=4)
+
+    def others(n_resamples=40, minimizer=search, own=objective, **options):
+        resampling = Resampling(n_resamples=n_resamples, key=KEY, **options)
+        return Replicates(minimizer, resampling).elsewhere(own)
+
+    expected = []
+    for number in range(2):
+        drawn = [uniform(KEY, np.uint64(6), number, m, 0) for m in range(3)]
+        again = replace(objective, members=objective.members[np.argsort(drawn)])
+        expected.append(search.minimize(again, KEY).values[0])
+    assert others() == tuple(expected)
+    assert [len(others(n)) for n in (19, 20, 39, 179, 180, 999)] == [0, 1, 1, 8, 9, 9]
+    assert others(pvalue_only=True) == others(stop_after=2) == ()
+    assert others(own=problem_of(*a_set(3, 6, 1, 2)).objective) == ()
+    assert (
+        others(minimizer=hc.minimizers.Exact(), own=problem_of(*a_set(3, 6, 2, 2)).objective) == ()
+    )
+    assert _base._COPIED == 8_388_608
+    for most, some in ((objective.members.size - 1, False), (objective.members.size + 1, True)):
+        monkeypatch.setattr(_base, "_COPIED", most)
+        assert (others() != ()) is some
 
 
 def test_a_null_says_which_measures_it_cannot_take():

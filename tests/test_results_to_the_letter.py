@@ -165,3 +165,9 @@ def test_p_values_at_the_ends_of_their_range_can_be_adjusted():
             hc.adjust(bad)
     with pytest.raises(InvalidInputError, match='`method` must be "holm"'):
         hc.adjust([0.1], method="bonferroni")
+
+
+def test_one_other_search_is_one():
+    base = {"null_distribution": np.arange(19) / 10, "statistic": 0.5}
+    assert "with 1 other search of these data: " in str(result(**base, other_searches=(0.7,)))
+    assert "with 2 other searches of these data: " in str(result(**base, other_searches=(0.7, 0.2)))

@@ -10,6 +10,7 @@ LIMIT = 2.0
 _LETTER = "tests/test_measures_to_the_letter.py"
 _NULLS = "tests/test_nulls_to_the_letter.py"
 _ENTRIES = "tests/test_entries_to_the_letter.py"
+_RESULTS = ["tests/test_results_to_the_letter.py", "tests/test_results.py::"]
 _BY_HAND = [
     "tests/test_measures.py::test_confidence_ece_by_hand",
     "tests/test_measures.py::test_a_tie_in_the_argmax",
@@ -109,8 +110,8 @@ TESTS = {
         "tests/test_binning.py::test_a_reliability_table",
         _LETTER,
     ],
-    "src/hullcal/results.py": ["tests/test_results_to_the_letter.py", "tests/test_results.py::"],
-    "src/hullcal/words.py": ["tests/test_results_to_the_letter.py", "tests/test_results.py::"],
+    "src/hullcal/results.py": _RESULTS,
+    "src/hullcal/words.py": _RESULTS,
 }
 #: What uncompiled takes too long to be run so often.
 SLOW = (
