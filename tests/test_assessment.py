@@ -208,3 +208,10 @@ def test_too_many_predictions_are_not_mixed_by_the_way(monkeypatch):
     assert "The plain average has accuracy 0.5" in tables.assessment(found)
     monkeypatch.setattr(tables, "_MANY", probs.size - 1)
     assert "accuracy" not in tables.assessment(found)
+
+
+def test_a_warning_points_at_whoever_called():
+    probs, labels = np.full((20, 2, 2), [[0.4, 0.6], [0.7, 0.3]]), [0, 1] * 10
+    with pytest.warns(hc.HullcalWarning, match="no p-value of 9 resamples") as told:
+        assess(probs, labels, nulls="refit", n_resamples=9, rng=0)
+    assert {each.filename for each in told} == {__file__}

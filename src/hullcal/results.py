@@ -141,7 +141,8 @@ class CalibrationTestResult(Result):
     settings : dict
         Settings of measure, minimizer and null, and of the run.
     n_evaluations : int
-        Evaluations of the measure in the searches of the data and in all replicates together.
+        Evaluations of the measure in the search of the data and in all replicates together; those of
+        `other_searches` are not counted.
     converged : bool
         Whether the search on the data could not improve the point by its own steps; no proof of a
         global minimum.

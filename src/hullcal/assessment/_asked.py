@@ -76,8 +76,10 @@ def assess(
         seeds = (kept_seed(folder) for folder in folders if folder is not None)
         rng = next((seed for seed in seeds if seed is not None), None)
     seed = check_seed(rng)
-    plans = [
-        Plan.of(
+    plans = []
+    # No comprehension, which would be a frame between a warning and whoever called.
+    for (g, reference), folder in zip(tests, folders, strict=True):
+        plan = Plan.of(
             measure=g,
             null=reference,
             minimizer=minimizer,
@@ -89,8 +91,7 @@ def assess(
             rng=seed,
             n_jobs=n_jobs,
         )
-        for (g, reference), folder in zip(tests, folders, strict=True)
-    ]
+        plans.append(plan)
     check_adjusted(plans[0].n_resamples, plans[0].alpha, len(chosen))
     options = {"classes": classes, "from_logits": from_logits, "from_log": from_log}
     with engines.resolve(engine, probs).open(probs, labels, **options) as data:
