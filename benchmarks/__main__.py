@@ -11,7 +11,7 @@ import scipy
 
 from benchmarks.tables import Target, print_targets
 
-SECTIONS = ("speed", "search", "budget", "growth", "sizes", "limits", "startup")
+SECTIONS = ("speed", "search", "budget", "steady", "growth", "sizes", "limits", "startup")
 
 
 def main() -> None:

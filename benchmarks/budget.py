@@ -1,164 +1,140 @@
-"""What does a larger budget of the search buy inside a test? Power and level against time."""
+"""What does a larger budget of the search buy inside a test? Power and level, by budget and starts."""
 
-import itertools
-import os
+import argparse
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
 import hullcal as hc
-from benchmarks.sets import Set, s1, s3
 from benchmarks.tables import Target, print_table, print_title
-from benchmarks.timing import best_seconds
+from hullcal._compiled.streams import key_of
+from hullcal.engines.local import packed_problem
+from hullcal.engines.packed import Packed
+from hullcal.minimizers.steepest import Steepest
 
-SPREAD, N_RESAMPLES, ALPHA = 1.0, 99, 0.05
-#: Strengths of S3 at which a test of this kind rejects neither never nor always.
-STRENGTHS = {
-    ("ece_conf", "recentered", 100): 0.3,
-    ("ece_conf", "refit", 100): 0.2,
-    ("ece_cwise", "recentered", 100): 0.6,
-    ("ece_cwise", "refit", 100): 0.2,
-    ("hl_cwise", "recentered", 100): 0.05,
-    ("hl_cwise", "refit", 100): 0.03,
-    ("skce_ul", "recentered", 100): 1.0,
-    ("skce_ul", "refit", 100): 1.0,
-    ("ece_conf", "recentered", 500): 0.15,
-    ("ece_conf", "refit", 500): 0.1,
-    ("ece_cwise", "recentered", 500): 0.25,
-    ("ece_cwise", "refit", 500): 0.08,
-}
-Case = tuple[str, str, int]
+N_RESAMPLES, ALPHA = 39, 0.05  # 2/40 is alpha exactly
+MEASURES = ("ece_conf", "ece_cwise", "ece_cwise_smooth")
+BUDGETS = (1, 15, 25, 50, 100)
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Which cases, budgets and numbers of data sets."""
+class Case:
+    """Sets of one kind: S1, S3, or labels of a combination (or a member) at another temperature."""
 
-    cases: Sequence[Case]
-    budgets: Sequence[int]
-    level_cases: Sequence[Case]
-    level_budgets: Sequence[int]
-    n_datasets: int
+    kind: str
+    amount: float = 1.0
+    n_samples: int = 100
+    n_members: int = 10
+
+    def draw(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Members (N, M, K) and labels; K = 10, spread 1."""
+        rng = np.random.default_rng([11, seed])
+        sizes = {"n_samples": self.n_samples, "n_members": self.n_members, "spread": 1.0}
+        if self.kind == "S3":
+            found = hc.simulation.scenario("S3", strength=self.amount, **sizes, rng=rng)
+            return found.probs, found.labels
+        probs = hc.simulation.scenario("S1", **sizes, rng=rng).probs
+        m = self.n_members
+        weights = np.eye(m)[0] if self.kind == "member" else rng.dirichlet(np.ones(m))
+        law = np.einsum("m,nmk->nk", weights, probs) ** (1.0 / self.amount)
+        levels = rng.random((len(law), 1)) * law.sum(axis=1, keepdims=True)
+        return probs, (law.cumsum(axis=1)[:, :-1] <= levels).sum(axis=1)
+
+    def __str__(self) -> str:
+        amount = "" if self.kind == "S1" else f" {self.amount:g}"
+        return f"{self.kind}{amount}, N={self.n_samples}, M={self.n_members}"
 
 
-FULL = Plan(
-    cases=tuple(STRENGTHS),
-    budgets=(50, 100, 200, 300, 500, 1000, 3000),
-    level_cases=tuple(STRENGTHS),
-    level_budgets=(50, 100, 200, 300, 500, 1000, 3000),
-    n_datasets=400,
+CASES = (
+    Case("S1"),
+    Case("S3", 0.2),
+    Case("S3", 0.35),
+    Case("temperature", 1.4, 300),
+    Case("temperature", 0.7, 300),
+    Case("member", 1.4, 300),
+    Case("member", 0.7, 300),
+    Case("S3", 0.3, n_members=2),
+    Case("member", 1.4, 300, n_members=2),
+    Case("S3", 0.3, n_members=5),
+    Case("member", 1.4, 300, n_members=5),
+    Case("S3", 0.3, n_members=50),
+    Case("member", 0.7, 300, n_members=50),
+    Case("S3", 0.1, 1000),
+    Case("temperature", 1.2, 1000),
+    Case("member", 1.2, 1000),
 )
-#: What fits in a few minutes: standard errors are printed, and differences are between the same sets.
-SHORT = Plan(
-    cases=tuple(case for case in STRENGTHS if case[2] == 100 or case[0] == "ece_conf"),
-    budgets=(50, 100, 200, 300, 500, 1000),
-    level_cases=tuple(case for case in STRENGTHS if case[2] == 100),
-    level_budgets=(100, 300, 1000),
-    n_datasets=100,
-)
 
 
-def rejects(data: Set, case: Case, budget: int) -> bool:
-    """The decision of one test on one data set."""
-    measure, null, _ = case
-    return hc.calibration_test(
-        *data,
-        measure=measure,
-        null=null,
-        minimizer=hc.minimizers.Pairwise(max_evaluations=budget),
-        n_resamples=N_RESAMPLES,
-        alpha=ALPHA,
-        rng=0,
-    ).rejected
+def objective_of(probs: np.ndarray, labels: np.ndarray, measure: str) -> Packed:
+    """What the search is given."""
+    classifiers, classes = hc.ClassifierSet.with_labels(probs, labels)
+    return packed_problem(classifiers, classes, hc.measures.resolve(measure)).packed
 
 
-def decisions(sets: list[Set], case: Case, budgets: Sequence[int]) -> np.ndarray:
-    """Decisions, a row for each budget and a column for each set; the tests go to threads."""
-    jobs = list(itertools.product(budgets, sets))
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = list(pool.map(lambda job: rejects(job[1], case, job[0]), jobs))
-    return np.array(found, dtype=float).reshape(len(budgets), len(sets))
+def statistics(objective: Packed, budget: int) -> dict[str, np.ndarray]:
+    """Mean and minimum of the ends, over all starts and over fewer, for every case of the objective."""
+    search = Steepest(max_evaluations=budget)
+    values = search.ends(objective, *search.starts(objective))[1]
+    found = {}
+    n_members = (len(values) - 2) // 2
+    own = np.arange(2)
+    ways = np.concatenate([own, np.arange(2 + n_members, len(values))])
+    for name, some in {
+        "all": slice(None),
+        "members": slice(2 + n_members),
+        "ways": ways,
+        "two": own,
+    }.items():
+        ends = np.sort(values[some], axis=0)
+        found[f"{name}, mean"] = ends.mean(axis=0)
+        found[f"{name}, quarter"] = ends[: -(-len(ends) // 4)].mean(axis=0)
+        found[f"{name}, min"] = ends[0]
+    return found
 
 
-def with_error(values: np.ndarray, sign: str = "") -> str:
-    """A mean and its standard error."""
-    error = values.std() / np.sqrt(len(values))
-    return f"{values.mean():{sign}.3f} ± {error:.3f}"
-
-
-def milliseconds(data: Set, case: Case, budget: int) -> float:
-    """Time of one test on one thread."""
-    return 1e3 * best_seconds(lambda: rejects(data, case, budget), at_least=0.1, fewest=2)
+def rates(case: Case, measure: str, budgets: Sequence[int], n_datasets: int) -> dict:
+    """Rejection rates with refitted labels: the same sets and resamples for every rule."""
+    rejected: dict[tuple[int, str], int] = {}
+    for seed in range(n_datasets):
+        objective = objective_of(*case.draw(seed), measure)
+        draw = objective.drawing_labels(objective.maximum_likelihood(), key_of(seed))
+        replicates = draw(0, N_RESAMPLES)
+        for budget in budgets:
+            null = statistics(replicates, budget)
+            for rule, t in statistics(objective, budget).items():
+                pvalue = (1 + (null[rule] >= t[0] - 1e-12).sum()) / (N_RESAMPLES + 1)
+                key = budget, rule
+                rejected[key] = rejected.get(key, 0) + int(pvalue <= ALPHA)
+    return {key: count / n_datasets for key, count in rejected.items()}
 
 
 def run(full: bool = False) -> list[Target]:
-    """Print power, level and time for each case and budget, then their averages."""
-    plan = FULL if full else SHORT
-    default = hc.minimizers.Pairwise.test_budget
-    # The default budget is the yardstick, so it is always among those that are run.
-    budgets = sorted({*plan.budgets, default})
-    level_budgets = sorted({*plan.level_budgets, default})
-    print_title("Budget: power and level of a test against the time of its searches")
+    """Print a table for each measure: cases down, budgets and rules across."""
+    n_datasets = 200 if full else 40
+    print_title(
+        "Budget: power and level of a test by evaluations a start, starts, and what is compared"
+    )
     print(
-        f"S3 (power) and S1 (level), M=K=10, u={SPREAD:g}, D={N_RESAMPLES}, alpha={ALPHA}, "
-        f"{plan.n_datasets} data sets each, ms on one thread; the test's default budget is {default} "
-        f"({hc.minimizers.Pairwise.easy_test_budget} for HL and SKCE)"
+        f"refitted labels, K=10, u=1, D={N_RESAMPLES}, alpha={ALPHA}, {n_datasets} sets a cell (standard "
+        f"error at most {0.5 / n_datasets**0.5:.2f}); S1 is the level; the test's budget is "
+        f"{Steepest.test_budget}"
     )
-    rows = []
-    powers: dict[Case, np.ndarray] = {}
-    times: dict[Case, np.ndarray] = {}
-    for case in plan.cases:
-        away = [s3(seed, case[2], SPREAD, STRENGTHS[case]) for seed in range(plan.n_datasets)]
-        rejects(away[0], case, 10)  # compile before the clock runs
-        times[case] = np.array([milliseconds(away[0], case, budget) for budget in budgets])
-        powers[case] = decisions(away, case, budgets)
-        level: dict[int, np.ndarray] = {}
-        if case in plan.level_cases:
-            inside = [s1(10_000 + seed, case[2], SPREAD) for seed in range(plan.n_datasets)]
-            level = dict(zip(level_budgets, decisions(inside, case, level_budgets), strict=True))
-        for number, budget in enumerate(budgets):
-            gain = powers[case][number] - powers[case][budgets.index(default)]
-            rows.append(
-                [
-                    *(case[0], case[1], str(case[2]), f"{STRENGTHS[case]:g}", f"{budget:,}"),
-                    f"{times[case][number]:,.1f}",
-                    with_error(powers[case][number]),
-                    with_error(gain, "+") if budget != default else "default",
-                    with_error(level[budget]) if budget in level else "",
-                ]
-            )
-    print_table(
-        [
-            *("measure", "null", "N", "strength", "evaluations", "ms", "power"),
-            *(f"less power at {default}", "level"),
-        ],
-        rows,
-    )
-    print_averages(budgets, default, powers, times)
+    rules = ("all, quarter", "all, mean", "all, min", "members, mean", "ways, mean", "two, min")
+    for measure in MEASURES:
+        rows = []
+        for case in CASES:
+            # With fifty members one round takes a hundred evaluations.
+            budgets = BUDGETS if case.n_members < 50 else (1, 15, 250)
+            found = rates(case, measure, budgets, n_datasets)
+            for budget in budgets:
+                cells = [f"{found[budget, rule]:.2f}" for rule in rules]
+                rows.append([str(case), f"{budget}", *cells])
+        print_table(["case", "budget", *rules], rows, measure)
     return []
 
 
-def print_averages(
-    budgets: list[int], default: int, powers: dict[Case, np.ndarray], times: dict[Case, np.ndarray]
-) -> None:
-    """Power of each null averaged over its cases, and time relative to the default budget's."""
-    yardstick = budgets.index(default)
-    rows = []
-    for null in ("recentered", "refit"):
-        own = [power for case, power in powers.items() if case[1] == null]
-        rows.append([f"power, {null}", *(f"{value:.3f}" for value in np.mean(own, axis=(0, 2)))])
-        # Cases have their own data sets, so the variances of their means add up.
-        gains = np.array([power - power[yardstick] for power in own])
-        errors = np.sqrt((gains.var(axis=2) / gains.shape[2]).sum(axis=0)) / len(own)
-        means = gains.mean(axis=(0, 2))
-        cells = (f"{gain:+.3f} ± {error:.3f}" for gain, error in zip(means, errors, strict=True))
-        rows.append([f"  less that at {default}", *cells])
-    relative = np.mean([took / took[yardstick] for took in times.values()], axis=0)
-    rows.append([f"time / time at {default}", *(f"{value:.2f}" for value in relative)])
-    print_table(
-        ["evaluations", *(f"{budget:,}" for budget in budgets)],
-        rows,
-        f"Average of the {len(powers)} cases",
-    )
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--full", action="store_true")
+    run(parser.parse_args().full)

@@ -21,7 +21,10 @@ Minimiser = Callable[[np.ndarray, np.ndarray], np.ndarray]
 Scenario = tuple[np.ndarray, np.ndarray]
 
 EPS = 2.0**-52
-MEASURES = ("ece_conf", "ece_cwise", "hl_cwise", "skce_ul", "skce_uq", "skce_b")
+MEASURES = (
+    *("ece_conf", "ece_cwise", "ece_conf_smooth", "ece_cwise_smooth"),
+    *("hl_cwise", "skce_ul", "skce_uq", "skce_b"),
+)
 
 # The set --------------------------------------------------------------------------------------
 
@@ -124,6 +127,22 @@ def ece_cwise(probs: np.ndarray, labels: np.ndarray, n_bins: int = 10) -> float:
             p = math.fsum(float(probs[i][k]) for i in rows) / len(rows)
             total += len(rows) / n * abs(o - p)
     return total / n_classes
+
+
+def hat(p: float, j: int, n_bins: int) -> float:
+    """phi_j(p) = max(0, 1 - |p B - j|): 1 at j/B, and 0 from its neighbours on."""
+    return max(0.0, 1.0 - abs(float(p) * n_bins - j))
+
+
+def ece_conf_smooth(probs: np.ndarray, labels: np.ndarray, n_bins: int = 10) -> float:
+    """sum_j |1/N sum_i phi_j(c_i) (hit_i - c_i)|, j = 0, ..., B."""
+    return math.fsum(abs(r) for r in residual_ece_conf_smooth(probs, labels, n_bins))
+
+
+def ece_cwise_smooth(probs: np.ndarray, labels: np.ndarray, n_bins: int = 10) -> float:
+    """1/K sum_k sum_j |1/N sum_i phi_j(p_ik) (y_ik - p_ik)|, j = 0, ..., B."""
+    residual = residual_ece_cwise_smooth(probs, labels, n_bins)
+    return math.fsum(abs(r) for r in residual) / np.shape(probs)[1]
 
 
 def _observed_and_expected(
@@ -290,6 +309,46 @@ def residual_ece_cwise(
     return residual
 
 
+def residual_ece_conf_smooth(
+    probs: np.ndarray,
+    labels: np.ndarray,
+    n_bins: int = 10,
+    weights: Sequence[int] | None = None,
+) -> np.ndarray:
+    """B + 1 signed gaps: sum over all rows of phi_j(confidence) (hit - confidence), over N."""
+    probs, labels = repeat_rows(probs, labels, weights)
+    n = len(labels)
+    residual = np.zeros(n_bins + 1)
+    for j in range(n_bins + 1):
+        gaps = []
+        for i in range(n):
+            confidence = float(max(probs[i]))
+            hit = 1.0 if labels[i] == predicted_class(probs[i]) else 0.0
+            gaps.append(hat(confidence, j, n_bins) * (hit - confidence))
+        residual[j] = math.fsum(gaps) / n
+    return residual
+
+
+def residual_ece_cwise_smooth(
+    probs: np.ndarray,
+    labels: np.ndarray,
+    n_bins: int = 10,
+    weights: Sequence[int] | None = None,
+) -> np.ndarray:
+    """K*(B + 1) signed gaps sum phi_j(p_ik) (y_ik - p_ik) / N, all hats of class 0 first."""
+    probs, labels = repeat_rows(probs, labels, weights)
+    n, n_classes = probs.shape
+    residual = np.zeros((n_classes, n_bins + 1))
+    for k in range(n_classes):
+        for j in range(n_bins + 1):
+            gaps = []
+            for i in range(n):
+                p, y = float(probs[i, k]), 1.0 if labels[i] == k else 0.0
+                gaps.append(hat(p, j, n_bins) * (y - p))
+            residual[k, j] = math.fsum(gaps) / n
+    return residual.ravel()
+
+
 def residual_hl(
     probs: np.ndarray,
     labels: np.ndarray,
@@ -340,6 +399,13 @@ def recentered_value(
         return math.fsum(abs(r - o) for r, o in zip(residual, offset, strict=True))
     if measure == "ece_cwise":
         residual = residual_ece_cwise(probs_star, labels_star, n_bins)
+        norm = math.fsum(abs(r - o) for r, o in zip(residual, offset, strict=True))
+        return norm / np.shape(probs_star)[1]
+    if measure == "ece_conf_smooth":
+        residual = residual_ece_conf_smooth(probs_star, labels_star, n_bins)
+        return math.fsum(abs(r - o) for r, o in zip(residual, offset, strict=True))
+    if measure == "ece_cwise_smooth":
+        residual = residual_ece_cwise_smooth(probs_star, labels_star, n_bins)
         norm = math.fsum(abs(r - o) for r, o in zip(residual, offset, strict=True))
         return norm / np.shape(probs_star)[1]
     if measure == "hl_cwise":

@@ -494,7 +494,7 @@ BAD = [
     ("alpha", 0), ("alpha", 1), ("alpha", -0.1), ("alpha", np.nan), ("alpha", "small"),
     ("n_jobs", 0), ("n_jobs", -2), ("n_jobs", 1.5),
     ("rng", -1), ("rng", 0.5), ("rng", "seed"), ("rng", np.random.RandomState(0)),
-    ("null", "nope"), ("null", None), ("minimizer", "nope"), ("minimizer", 3),
+    ("null", "nope"), ("null", 3), ("minimizer", "nope"), ("minimizer", 3),
     ("engine", "spark"), ("engine", 1), ("stop_after", 1), ("stop_after", 2.5),
 ]  # fmt: skip
 
@@ -539,7 +539,7 @@ def test_bad_data_are_refused():
 @pytest.mark.parametrize("minimizer", ["exact", "slsqp"])
 def test_a_step_function_is_refused_by_searches_that_cannot_take_it(minimizer):
     measure = "ece_conf" if minimizer == "exact" else "skce_ul"
-    with pytest.raises(hc.InvalidInputError, match=rf"`maximized`.*`{minimizer}`.*pairwise"):
+    with pytest.raises(hc.InvalidInputError, match=rf"`maximized`.*`{minimizer}`.*steepest"):
         judge(*random_set(m=2), null="maximized", minimizer=minimizer, measure=measure)
 
 
@@ -548,6 +548,9 @@ def test_a_step_function_is_refused_by_searches_that_cannot_take_it(minimizer):
     [
         ("exact", "ece_conf", 3, r"`exact`.*3 members"),
         ("exact", "hl_cwise", 2, r"`exact`.*`hl_cwise`"),
+        ("exact", "ece_conf_smooth", 2, r"`exact`.*`ece_conf_smooth`"),
+        ("exact", "ece_cwise_smooth", 2, r"`exact`.*`ece_cwise_smooth`"),
+        ("slsqp", "ece_cwise_smooth", 2, r"`slsqp`.*`ece_cwise_smooth`"),
         ("exact", brier, 2, r"`exact`.*`brier`"),
         ("slsqp", "ece_cwise", 2, r"`slsqp`.*`ece_cwise`"),
     ],

@@ -94,10 +94,12 @@ def test_a_rejection_without_doubt_and_no_rejection_are_clear():
 
 def test_the_best_combination_is_that_of_the_smallest_value_by_the_first_measure():
     settings = {"measure": {"n_bins": 10}}
-    elsewhere = by("bins", 50, null="maximized", settings=settings, weights=np.array([0.0, 1.0]))
-    best = by("bins", 60, settings=settings, weights=np.array([1.0, 0.0]))
-    finer = by("bins", 90, settings={"measure": {"n_bins": 20}})
-    other = by("cells", 95, settings=settings)
+    # By what the measure is there, not by the statistic: that is the larger one of the best.
+    own = {"settings": settings, "weights": np.array([0.0, 1.0])}
+    elsewhere = by("bins", 60, null="maximized", minimum=0.3, **own)
+    best = by("bins", 50, minimum=0.2, settings=settings, weights=np.array([1.0, 0.0]))
+    finer = by("bins", 90, minimum=0.1, settings={"measure": {"n_bins": 20}})
+    other = by("cells", 95, minimum=0.1, settings=settings)
     found = Assessment(None, (elsewhere, best, finer, other))
     assert found.best is best
     np.testing.assert_array_equal(found.weights, [1.0, 0.0])

@@ -294,6 +294,7 @@ def test_too_little_data_is_tested_with_a_note(tmp_path):
     one, few, level, quiet = answers(tmp_path, ["1.npz"], ["9.npz"], strict, [*strict, "--quiet"])
     for _, _, said in (one, few, level):
         assert said.startswith("hullcal: note: ")
-        assert said.count("\n") == 1
+        # On a machine that is new to it the program may say that it compiles.
+        assert len([line for line in said.splitlines() if "compiling" not in line]) == 1
     assert "the smallest `--resamples` that could is 99" in level[2]
     assert quiet[2] == ""

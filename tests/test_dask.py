@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import replace
 
 import dask.array as da
 import numpy as np
@@ -25,14 +26,14 @@ from dask_cluster import (
     processes,
     use_small_ranges,
 )
-from hullcal.distinct import Distinct
+from hullcal.distinct import Distinct, traits
 from hullcal.engines import Dask, _dask_cluster, _dask_origins, _dask_passes
 from hullcal.engines._dask_members import distinct_members, order_of_members
 from hullcal.engines.engine import EngineError
-from hullcal.minimizers import Pairwise
+from hullcal.minimizers import Steepest
 
 PROBS, LABELS = predictions()
-QUICK = {"n_resamples": 19, "minimizer": Pairwise(max_evaluations=60), "rng": 3}
+QUICK = {"n_resamples": 19, "minimizer": Steepest(max_evaluations=25), "rng": 3}
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +63,7 @@ def assert_same(found, expected):
     np.testing.assert_array_equal(found.null_distribution, expected.null_distribution)
     np.testing.assert_array_equal(found.weights, expected.weights)
     assert found.statistic == expected.statistic
+    assert found.minimum == expected.minimum
     assert found.pvalue == expected.pvalue
     assert found.n_evaluations == expected.n_evaluations
     assert found.notes == expected.notes
@@ -106,31 +108,6 @@ def test_no_chunking_changes_a_bit(chunks, cluster):
     assert_same(hc.calibration_test(lazy, truth, null="paper", engine=cluster, **QUICK), expected)
 
 
-SOME, THEIR = PROBS[:700], LABELS[:700]
-
-
-@pytest.mark.parametrize("null", ["refit", "maximized"])
-@pytest.mark.parametrize("measure", ["skce_uq", "skce_b"])
-def test_pairs_of_rows_meet_on_the_workers(measure, null, client, monkeypatch):
-    monkeypatch.setattr("hullcal.engines.dask.range_size", lambda n_samples: 128)
-    options = {"measure": measure, "null": null, "n_resamples": 19, "rng": 3}
-    options["minimizer"] = Pairwise(max_evaluations=12)
-    here = hc.calibration_test(SOME, THEIR, **options)
-    engine = Dask(scheduler=client.scheduler.address)
-    there = hc.calibration_test(
-        da.from_array(SOME, chunks=(100, -1, -1)), THEIR, engine=engine, **options
-    )
-    assert there.pvalue == here.pvalue
-    np.testing.assert_allclose(there.statistic, here.statistic, atol=1e-12)
-    np.testing.assert_allclose(there.null_distribution, here.null_distribution, atol=1e-12)
-
-
-@pytest.mark.parametrize("null", ["recentered", "paper"])
-def test_pairs_of_rows_that_are_drawn_cannot_meet(null, cluster):
-    with pytest.raises(hc.InvalidInputError, match="cannot draw rows for a sum over pairs"):
-        hc.calibration_test(SOME, THEIR, measure="skce_uq", null=null, engine=cluster, **QUICK)
-
-
 def test_an_assessment_refuses_before_its_first_test(cluster):
     told = []
     with pytest.raises(hc.InvalidInputError, match="no predictions in memory"):
@@ -165,20 +142,6 @@ def test_large_sums_come_in_several_passes_and_change_no_bit(cluster, monkeypatc
     monkeypatch.setattr("hullcal.engines.streamed._SUMS", 1)
     found = hc.calibration_test(PROBS, LABELS, null="paper", engine=cluster, **QUICK)
     assert_same(found, expected)
-
-
-@pytest.mark.parametrize("null", ["paper", "recentered", "refit"])
-def test_hosmer_and_lemeshow_s_bins_are_made_of_cells_and_the_error_is_stated(null, cluster):
-    options = {"measure": "hl_cwise", "null": null, **QUICK}
-    here = hc.calibration_test(PROBS, LABELS, **options)
-    there = hc.calibration_test(PROBS, LABELS, engine=cluster, **options)
-    assert there.measure == "hl_cwise"
-    assert there.settings["measure"]["n_cells"] >= 1024
-    (note,) = [note for note in there.notes if "exact value" in note]
-    bound = float(note.split("at most ")[1].split()[0])
-    exact = hc.HosmerLemeshow()(hc.ClassifierSet(PROBS).mix(there.weights), LABELS)
-    assert abs(there.statistic - exact) <= bound
-    assert abs(there.pvalue - here.pvalue) <= 0.2
 
 
 def test_chunks_that_are_whole_ranges_do_not_move(client, cluster):
@@ -321,20 +284,31 @@ def test_members_that_are_the_same_everywhere_are_one(cluster):
     probs = PROBS[:, [2, 0, 2, 1, 0, 3]].copy()
     # A near copy differs from its model in a single row of the last chunk.
     probs[6980, 4] = probs[6980, 4][::-1]
-    expected = hc.calibration_test(probs, LABELS, **QUICK)
+    options = {"null": "recentered", **QUICK}
+    expected = hc.calibration_test(probs, LABELS, **options)
     lazy = da.from_array(probs, chunks=1000)
-    assert_same(hc.calibration_test(lazy, LABELS, engine=cluster, **QUICK), expected)
+    assert_same(hc.calibration_test(lazy, LABELS, engine=cluster, **options), expected)
+
+
+def test_the_usual_null_on_workers_is_recentered_and_that_is_said(cluster):
+    found = hc.calibration_test(PROBS, LABELS, engine=cluster, **QUICK)
+    *notes, last = found.notes
+    assert "null recentered was used instead of stacked" in last
+    expected = hc.calibration_test(PROBS, LABELS, engine=cluster, null="recentered", **QUICK)
+    assert_same(replace(found, notes=tuple(notes)), expected)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_chunks_tell_members_apart_as_the_whole_does(seed):
     rng = np.random.default_rng(seed)
-    probs = rng.integers(0, 2, (40, 1, 2)) + np.zeros((40, 7, 2))
+    probs = rng.integers(2, 4, (40, 1, 2)) + np.zeros((40, 7, 2))
     for _ in range(rng.integers(0, 6)):
         probs[rng.integers(40), rng.integers(7), rng.integers(2)] += rng.choice([-1, 1])
     whole = Distinct.of(probs)
     cuts = np.sort(rng.integers(1, 40, 3))
-    found = distinct_members(order_of_members(p) for p in np.split(probs, cuts) if len(p))
+    chunks = [chunk for chunk in np.split(probs, cuts) if len(chunk)]
+    found = distinct_members(map(order_of_members, chunks))
+    found = found.numbered(sum(traits(chunk, found.positions) for chunk in chunks))
     np.testing.assert_array_equal(found.positions, whole.positions)
     np.testing.assert_array_equal(found.owner, whole.owner)
 
@@ -416,19 +390,49 @@ def test_what_needs_no_look_at_the_rows_is_said_before_any_work(probs, labels, o
         hc.calibration_test(probs, labels, engine=nowhere, **options)
 
 
+def two_of_two(n_samples=7000):
+    """Two members and two classes, which every search can take."""
+    probs = PROBS[:n_samples, :2, :2]
+    return da.from_array(probs / probs.sum(axis=2, keepdims=True)), LABELS[:n_samples] % 2
+
+
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    "settings",
     [
-        ({"measure": lambda probs, labels: 0.0, "null": "refit"}, "cannot be added up"),
-        ({"null": "stacked"}, "no predictions in memory"),
-        ({"minimizer": "exact"}, "no predictions in memory"),
+        {"null": "stacked"},
+        {"minimizer": "exact"},
+        {"minimizer": "pairwise"},
+        {"null": "refit", "minimizer": "pairwise", "measure": "skce_ul"},
     ],
-    ids=["a function", "stacked", "exact"],
+    ids=str,
 )
-def test_what_needs_the_predictions_is_refused(settings, words, cluster):
-    lazy = da.from_array(PROBS[:, :2, :2] / PROBS[:, :2, :2].sum(axis=2, keepdims=True))
-    with pytest.raises(hc.InvalidInputError, match=words):
-        hc.calibration_test(lazy, LABELS % 2, engine=cluster, n_resamples=19, **settings)
+def test_what_needs_the_predictions_is_refused(settings, cluster):
+    with pytest.raises(hc.InvalidInputError, match="no predictions in memory"):
+        hc.calibration_test(*two_of_two(), engine=cluster, n_resamples=19, **settings)
+
+
+def half(probs, labels):
+    """A measure of the user's own."""
+    return 0.5
+
+
+NOT_A_SUM = [
+    ("hl_cwise", "hl_cwise"),
+    ("skce_uq", "skce_uq"),
+    ("skce_b", "skce_b"),
+    (hc.SKCE(bandwidth="median"), "skce_ul"),
+    (half, "half"),
+]
+
+
+@pytest.mark.parametrize(("measure", "name"), NOT_A_SUM, ids=[name for _, name in NOT_A_SUM])
+def test_a_measure_that_is_no_sum_over_rows_is_refused_by_name(measure, name, cluster):
+    words = rf'engine "dask" adds up over rows, which measure `{name}` does not\. .*engine="local"'
+    for null in ("refit", "maximized"):
+        with pytest.raises(hc.InvalidInputError, match=words):
+            hc.calibration_test(
+                *two_of_two(), engine=cluster, n_resamples=19, measure=measure, null=null
+            )
 
 
 # -- faults -----------------------------------------------------------------------------------------
@@ -449,7 +453,8 @@ SOURCES = {
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_killed_worker_changes_nothing(source, mortal, monkeypatch, tmp_path):
-    expected = hc.calibration_test(PROBS, LABELS, **QUICK)
+    options = {"null": "recentered", **QUICK}
+    expected = hc.calibration_test(PROBS, LABELS, **options)
 
     def kill():
         os.kill(mortal.run(os.getpid).popitem()[1], signal.SIGKILL)
@@ -457,7 +462,7 @@ def test_a_killed_worker_changes_nothing(source, mortal, monkeypatch, tmp_path):
     begun = at_pass(monkeypatch, 5, kill)
     probs = SOURCES[source](tmp_path)
     engine = Dask(scheduler=mortal.scheduler.address)
-    assert_same(hc.calibration_test(probs, LABELS, engine=engine, **QUICK), expected)
+    assert_same(hc.calibration_test(probs, LABELS, engine=engine, **options), expected)
     assert len(begun) > 5
 
 
@@ -473,7 +478,7 @@ def test_a_run_that_lost_its_cluster_goes_on_from_its_journal(
 ):
     # More replicates than are searched at a time, so that some are finished when the rest is lost.
     options = {"null": "refit", "engine": cluster, **QUICK, "n_resamples": 40}
-    options["minimizer"] = Pairwise(max_evaluations=12)
+    options["minimizer"] = Steepest(max_evaluations=12)
     whole = hc.calibration_test(PROBS, LABELS, **options)
 
     def lose():

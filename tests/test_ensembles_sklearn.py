@@ -624,7 +624,10 @@ def test_the_guide_page_runs_as_printed():
     [
         ({"minimizer": "nope"}, "`minimizer` must be one of"),
         ({"n_stages": 0}, "`n_stages` must be an integer"),
-        ({"objective": lambda probs, labels: 0.1}, "needs a residual vector"),
+        (
+            {"objective": lambda probs, labels: 0.1, "null": "recentered"},
+            "needs a residual vector",
+        ),
     ],
 )
 def test_what_cannot_be_tested_later_is_refused_before_anything_is_fitted(options, words):

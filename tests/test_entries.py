@@ -19,10 +19,11 @@ MEASURES = [
     hc.ConfidenceECE(n_bins=1),
     hc.ConfidenceECE(n_bins=10),
     RightClosedECE(n_bins=5),
+    hc.ConfidenceECE(n_bins=10, smooth=True),
     hc.ClasswiseECE(n_bins=5),
     hc.ClasswiseECE(n_bins=10),
 ]
-IDS = [f"{type(measure).__name__}({measure.n_bins})" for measure in MEASURES]
+IDS = [f"{type(one).__name__}({one.n_bins}{', smooth' * one.smooth})" for one in MEASURES]
 
 
 def many_classes(n_samples=60, n_members=4, n_classes=60, sharpness=2.0, seed=0):
@@ -84,8 +85,9 @@ def test_ten_classes_are_enough_where_rows_are_many(measure):
     assert problem_of(measure, n_samples=200, n_classes=10, sharpness=3.0).entries is None
 
 
-def test_confidence_looks_at_the_same_bits():
-    objective = problem_of(hc.ConfidenceECE())
+@pytest.mark.parametrize("smooth", [False, True])
+def test_confidence_looks_at_the_same_bits(smooth):
+    objective = problem_of(hc.ConfidenceECE(smooth=smooth))
     over_entries, whole = both_ways(objective, np.random.default_rng(0).dirichlet(np.ones(4), 50))
     np.testing.assert_array_equal(over_entries, whole)
 
@@ -102,8 +104,13 @@ def test_a_probability_on_the_first_edge_in_one_member_is_looked_at():
     assert (1, 0) not in looked_at
 
 
+def test_smooth_classwise_ece_looks_at_everything():
+    # A probability below the first edge is not only added up: it enters squared.
+    assert problem_of(hc.ClasswiseECE(smooth=True)).entries is None
+
+
 @pytest.mark.parametrize("null", ["paper", "recentered", "refit", "stacked"])
-@pytest.mark.parametrize("measure", ["ece_conf", "ece_cwise"])
+@pytest.mark.parametrize("measure", ["ece_conf", "ece_cwise", "ece_conf_smooth"])
 @pytest.mark.parametrize("n_members", [1, 3])
 def test_a_test_is_the_same_with_entries_and_without(null, measure, n_members, monkeypatch):
     probs, labels = many_classes(n_samples=50, n_members=n_members)
@@ -118,7 +125,9 @@ def test_a_test_is_the_same_with_entries_and_without(null, measure, n_members, m
     assert found.n_evaluations == whole.n_evaluations
 
 
-@pytest.mark.parametrize("measure", ["ece_conf", "ece_cwise"])
+@pytest.mark.parametrize(
+    "measure", ["ece_conf", "ece_cwise", "ece_conf_smooth", "ece_cwise_smooth"]
+)
 @pytest.mark.parametrize("rows", ["resampled", "permuted"])
 def test_passes_over_blocks_of_rows_give_algorithm_1(measure, rows, monkeypatch):
     probs, labels = many_classes(n_samples=300, n_members=4, n_classes=7)

@@ -297,13 +297,14 @@ BOUND = 0.9
 
 SOAKING = """
 import json, os
-from hardening.soak import soak
+from hardening.soak import combinations, soak
 kept = []
 def leak(i):
-    if i > 300:
+    if i > 350:
         kept.append((bytearray(b"x") * 100_000, os.dup(0)))
-found = soak((150, 300, 340), leak=leak)
-changes = found.change(150, 300), found.change(300, 340)
+assert len(combinations()) < 200  # so that all code has been loaded by then
+found = soak((200, 350, 390), leak=leak)
+changes = found.change(200, 350), found.change(350, 390)
 print(json.dumps([[each.memory, each.files, each.threads] for each in changes]))
 """
 

@@ -762,6 +762,7 @@ def test_a_file_system_without_links_is_written_too(tmp_path, monkeypatch):
 ODD = ("=cmd|'/c calc'!A0", 'a "quoted", one;\r\n', "NaN", "</script>", "\udcff", "Ω\x00")
 TEST = CalibrationTestResult(
     statistic=math.inf,
+    minimum=-0.25,
     weights=np.array([0.1, 0.2, 0.7, 0.0, 0.0, -0.0]),
     null_distribution=np.array([0.1, 1 / 3, math.inf, -math.inf]),
     alpha=0.05,
@@ -815,6 +816,7 @@ def test_json_is_strict_and_gives_equal_results_again(tmp_path):
     kinds = [each["kind"] for each in document["results"]]
     assert kinds == ["calibration_test", "classical_test", "minimize"]
     assert document["results"][0]["statistic"] == "Infinity"
+    assert document["results"][0]["minimum"] == -0.25
     assert document["results"][0]["pvalue"] == TEST.pvalue
     assert io.from_json(text) == RESULTS
     io.write_json(RESULTS, tmp_path / "a.json")
@@ -919,7 +921,7 @@ def test_csv_has_a_line_per_result_and_no_formula(tmp_path):
     row = dict(zip(header, test, strict=True))
     assert row["measure"] == "'\t=HYPERLINK()"
     assert row["hypothesis"] == "'@some combination is calibrated"
-    assert row["statistic"] == "Infinity"
+    assert (row["statistic"], row["minimum"]) == ("Infinity", "-0.25")
     assert float(row["pvalue"]) == TEST.pvalue
     assert float(row["adjusted_pvalue"]) == TEST.pvalue  # the only test of its null
     assert row["weights"] == "0.1;0.2;0.7;0.0;0.0;0.0"
@@ -927,22 +929,12 @@ def test_csv_has_a_line_per_result_and_no_formula(tmp_path):
     assert json.loads(row["members"]) == list(ODD)
     row = dict(zip(header, classical, strict=True))
     assert (row["measure"], row["statistic"], row["rejected"]) == ("'-Widmann", "-1.5", "")
+    assert row["minimum"] == ""
     row = dict(zip(header, search, strict=True))
-    assert (row["statistic"], row["pvalue"], row["n_members"]) == ("0.25", "", "1")
+    assert (row["statistic"], row["minimum"]) == ("0.25", "0.25")
+    assert (row["pvalue"], row["n_members"]) == ("", "1")
     io.write_csv(RESULTS, tmp_path / "a.csv")
     assert (tmp_path / "a.csv").read_bytes().startswith(b"kind,measure,")
-
-
-def test_csv_says_which_critical_values_are_bounds():
-    exact = replace(TEST, statistic=9.0, null_distribution=np.arange(19) / 10)
-    bound = replace(exact, settings={"pvalue_only": True})
-    stands = replace(bound, statistic=0.0)
-    rows = csv.DictReader(stdio.StringIO(io.to_csv([exact, bound, stands, CLASSICAL, SEARCH])))
-    said = [(row["critical_value"], row["critical_value_is_bound"]) for row in rows]
-    assert said == [("1.8", "False"), ("1.8", "True"), ("1.8", "False"), ("", ""), ("", "")]
-    # At the end, so that columns found by their place are where they were.
-    later = "critical_value_is_bound,adjusted_rejected,pvalue_lowest,pvalue_highest"
-    assert io.to_csv([]).rstrip("\n").endswith(f",weights,members,{later}")
 
 
 def test_csv_tells_the_decision_of_the_family_from_that_of_the_test():
@@ -952,15 +944,6 @@ def test_csv_tells_the_decision_of_the_family_from_that_of_the_test():
         assert float(row["pvalue"]) == 1 / 40
         assert float(row["adjusted_pvalue"]) == 2 / 40
         assert (row["rejected"], row["adjusted_rejected"]) == ("True", "False")
-
-
-def test_csv_has_the_range_of_other_searches():
-    found = replace(
-        TEST, statistic=0.5, null_distribution=np.arange(19) / 10, other_searches=(0.0, 1.75)
-    )
-    (row,) = csv.DictReader(stdio.StringIO(io.to_csv(found)))
-    assert (float(row["pvalue_lowest"]), float(row["pvalue_highest"])) == (0.1, 1.0)
-    assert found.pvalue_range == (0.1, 1.0)
 
 
 def test_a_single_test_is_its_own_family():

@@ -12,6 +12,7 @@ import pytest
 import hullcal as hc
 import oracles
 from hullcal import HullcalWarning, InvalidInputError
+from hullcal._compiled.places import SAME
 from hullcal._validation import check_single
 from hullcal.kernels import ExponentialTV, GaussianTV
 
@@ -19,6 +20,14 @@ from hullcal.kernels import ExponentialTV, GaussianTV
 EXPECTATIONS = {
     "ece_conf": ("confidence", "non-negative", [hc.ConfidenceECE(n_bins=b) for b in (1, 7, 30)]),
     "ece_cwise": ("classwise", "non-negative", [hc.ClasswiseECE(n_bins=b) for b in (1, 7, 30)]),
+    "ece_conf_smooth": (
+        *("confidence", "non-negative"),
+        [hc.ConfidenceECE(n_bins=b, smooth=True) for b in (1, 7, 30)],
+    ),
+    "ece_cwise_smooth": (
+        *("classwise", "non-negative"),
+        [hc.ClasswiseECE(n_bins=b, smooth=True) for b in (1, 7, 30)],
+    ),
     "hl_cwise": ("classwise", "non-negative", [hc.HosmerLemeshow(n_bins=b) for b in (1, 7, 30)]),
     "skce_ul": ("strong", "signed", "ul"),
     "skce_uq": ("strong", "signed", "uq"),
@@ -26,7 +35,7 @@ EXPECTATIONS = {
 }
 #: Measures that depend on the order of rows, and those in which ties between classes are broken.
 ORDERED = {"skce_ul"}
-TIE_BREAKING = {"ece_conf"}
+TIE_BREAKING = {"ece_conf", "ece_conf_smooth"}
 
 NAMES = hc.measures.available()
 every_measure = pytest.mark.parametrize("name", NAMES)
@@ -131,7 +140,7 @@ def test_a_class_that_nobody_predicts_and_that_never_comes_only_rescales(name):
     probs, labels = data(3)
     wider = np.hstack([probs, np.zeros((40, 1))])
     measure = hc.measures.resolve(name)
-    share = 4 / 5 if name == "ece_cwise" else 1.0
+    share = 4 / 5 if name in ("ece_cwise", "ece_cwise_smooth") else 1.0
     assert measure(wider, labels) == pytest.approx(share * measure(probs, labels), rel=1e-12)
 
 
@@ -178,6 +187,29 @@ def test_the_same_call_gives_the_same_bits(name):
 
 
 # Settings
+
+
+@pytest.mark.parametrize("measure", [hc.measures.resolve(name) for name in NAMES])
+def test_other_labels_of_the_same_predictions_are_evaluated_as_if_these_were_new(measure):
+    # What was kept from the last call must neither be missed nor be taken for that of other predictions.
+    rng = np.random.default_rng(6)
+    n, k = 61, 4
+    sizes = measure.state_size(k), measure.scratch_size(k, n)
+    state, scratch = np.zeros(sizes[0]), np.full(sizes[1], np.nan)
+    nothing, ones = measure.no_offset(k), np.ones(n)
+    for _ in range(3):
+        mixed = np.ascontiguousarray(rng.dirichlet(np.ones(k), size=n).T)
+        parameters = measure.parameters(mixed.T)
+        counts = rng.multinomial(n, np.full(n, 1 / n)).astype(float)
+        if measure.rows_per_unit == 2:
+            counts[1::2] = counts[: n - 1 : 2]
+        for i, weights in enumerate([ones, ones, counts, ones, counts, counts]):
+            labels = rng.integers(k, size=n).astype(np.int32)
+            if measure.keeps_places and i > 0:
+                scratch[-1] = SAME
+            found = measure.value(mixed, labels, weights, parameters, nothing, state, scratch)
+            afresh = measure.evaluate(mixed, labels, parameters, row_weights=weights)
+            assert found == afresh
 
 
 @every_measure
@@ -293,7 +325,9 @@ def test_skce_needs_a_pair_of_rows(name):
         hc.calibration_test(one_row, [0], measure=name)
 
 
-@pytest.mark.parametrize("name", ["ece_conf", "ece_cwise", "hl_cwise"])
+@pytest.mark.parametrize(
+    "name", ["ece_conf", "ece_cwise", "ece_conf_smooth", "ece_cwise_smooth", "hl_cwise"]
+)
 def test_fewer_rows_than_bins_are_warned_of_and_measured(name):
     probs, labels = data(n=9)
     measure = hc.measures.resolve(name)

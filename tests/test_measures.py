@@ -1,5 +1,6 @@
 """Every measure against the literal transcription of its equation, and against values by hand."""
 
+import functools
 import itertools
 import math
 import warnings
@@ -11,15 +12,23 @@ import hullcal as hc
 import oracles
 from hullcal import HullcalWarning
 
-BINNED = {"ece_conf": hc.ConfidenceECE, "ece_cwise": hc.ClasswiseECE, "hl_cwise": hc.HosmerLemeshow}
+BINNED = {
+    "ece_conf": hc.ConfidenceECE,
+    "ece_cwise": hc.ClasswiseECE,
+    "ece_conf_smooth": functools.partial(hc.ConfidenceECE, smooth=True),
+    "ece_cwise_smooth": functools.partial(hc.ClasswiseECE, smooth=True),
+    "hl_cwise": hc.HosmerLemeshow,
+}
 RESIDUALS = {
     "ece_conf": oracles.residual_ece_conf,
     "ece_cwise": oracles.residual_ece_cwise,
+    "ece_conf_smooth": oracles.residual_ece_conf_smooth,
+    "ece_cwise_smooth": oracles.residual_ece_cwise_smooth,
     "hl_cwise": oracles.residual_hl,
 }
 ESTIMATORS = ("ul", "uq", "b")
 KERNELS = ("exponential", "gaussian")
-ADDITIVE = ("ece_conf", "ece_cwise", "skce_ul")
+ADDITIVE = ("ece_conf", "ece_cwise", "ece_conf_smooth", "ece_cwise_smooth", "skce_ul")
 
 
 def forecasts(rng, n, k, kind):
@@ -188,6 +197,8 @@ def test_the_top_class_is_found_among_any_number_of_classes(k):
     probs = np.vstack([probs, rng.multinomial(4, np.full(k, 1 / k), size=40) / 4])
     for labels in (rng.integers(k, size=len(probs)), probs.argmax(axis=1)):
         same(hc.ConfidenceECE()(probs, labels), oracles.ece_conf(probs, labels))
+        value = hc.ConfidenceECE(smooth=True)(probs, labels)
+        same(value, oracles.ece_conf_smooth(probs, labels))
 
 
 # By hand
@@ -212,6 +223,104 @@ def test_classwise_ece_by_hand():
     # B = 2, labels 1 0 0. Class 0: |1 - .625| + |1 - .875|; class 1: |0 - .125| + |1 - 1.375|;
     # over N = 3 and K = 2.
     assert hc.ClasswiseECE(n_bins=2)(probs, [1, 0, 0]) == pytest.approx(1 / 6, abs=1e-15)
+
+
+def test_smooth_confidence_ece_by_hand():
+    probs = [[0.75, 0.25], [0.625, 0.375], [0.125, 0.875], [0.5, 0.5]]
+    # B = 4, so tops at .5, .75, 1. Hits at .5 and .75: gaps 1/2 and 1/4, whole. A miss at .625, halfway
+    # between tops: -5/16 for each. A hit at .875, halfway too: 1/16 for each.
+    # Hat 2: 1/2 - 5/16; hat 3: 1/4 - 5/16 + 1/16; hat 4: 1/16.
+    measure = hc.ConfidenceECE(n_bins=4, smooth=True)
+    assert measure(probs, [0, 1, 1, 0]) == (3 / 16 + 0 + 1 / 16) / 4
+    offset = measure.offset_at(*packed(probs, [0, 1, 1, 0]), measure.parameters(None))
+    np.testing.assert_array_equal(offset, [0, 0, 3 / 64, 0, 1 / 64])
+
+
+def test_smooth_classwise_ece_by_hand():
+    probs = [[0.25, 0.75], [0.375, 0.625], [0.875, 0.125], [1.0, 0.0]]
+    # B = 2, labels 1 0 0 0, tops at 0, .5, 1. Class 0: -1/4 halfway between the first two; 5/8, a
+    # quarter to 0; 1/8, a quarter to .5; 0. Class 1 has the same gaps, turned, from the other end.
+    gaps = [-1 / 8 + 5 / 32, -1 / 8 + 15 / 32 + 1 / 32, 3 / 32]
+    measure = hc.ClasswiseECE(n_bins=2, smooth=True)
+    expected = 2 * sum(map(abs, gaps)) / 4 / 2
+    assert value_of(measure, probs, [1, 0, 0, 0]) == expected
+    offset = measure.offset_at(*packed(probs, [1, 0, 0, 0]), measure.parameters(None))
+    np.testing.assert_array_equal(4 * offset, [*gaps, *(-gap for gap in reversed(gaps))])
+
+
+def test_one_smooth_bin_is_two_hats():
+    # 1 - .75 of the gap -.75 is for the hat at 0, .75 of it for that at 1; the class does not matter.
+    for kind in (hc.ConfidenceECE, hc.ClasswiseECE):
+        assert value_of(kind(n_bins=1, smooth=True), [[0.75, 0.25]], [1]) == 0.75
+
+
+@pytest.mark.parametrize("kind", [hc.ConfidenceECE, hc.ClasswiseECE])
+@pytest.mark.parametrize("excess", [2e-16, 1e-12])
+def test_probabilities_that_rounding_has_left_outside_stay_with_the_outer_hats(kind, excess):
+    for n_bins in (1, 3, 10):
+        measure = kind(n_bins=n_bins, smooth=True)
+        mixed = np.array([[1.0 + excess] * 9, [-excess] * 9])
+        size = measure.state_size(2)
+        # What stands behind the state and the scratch must be left alone.
+        state = np.zeros(size + 8)
+        scratch = np.zeros(measure.scratch_size(2, 9))
+        labels, weights = np.ones(9, np.int32), np.ones(9)
+        measure.accumulate(mixed, labels, weights, measure.parameters(None), state[:size], scratch)
+        expected = np.zeros((size // (n_bins + 1), n_bins + 1))
+        expected[0, -1] = -9.0
+        expected[1:, 0] = 9.0
+        np.testing.assert_allclose(state[:size], expected.ravel(), atol=1e-9)
+        assert not state[size:].any()
+
+
+@pytest.mark.parametrize("kind", [hc.ConfidenceECE, hc.ClasswiseECE])
+def test_a_small_move_changes_a_smooth_ece_by_little_and_one_with_bins_by_a_leap(kind):
+    rng = np.random.default_rng(4)
+    n_bins, move = 10, 1e-7
+    # On the edges of bins, where the largest probability is one class's by far.
+    first = rng.integers(6, 10, size=60) / n_bins
+    probs = np.stack([first, 1.0 - first], axis=1)
+    labels = oracles.draw_labels(rng, probs)
+    leaps = {}
+    for smooth in (False, True):
+        measure = kind(n_bins=n_bins, smooth=smooth)
+        here = measure(probs, labels)
+        there = []
+        for _ in range(20):
+            moved = probs[:, 0] + move * rng.uniform(-1, 1, size=60)
+            there.append(measure(np.stack([moved, 1.0 - moved], axis=1), labels))
+        leaps[smooth] = max(abs(value - here) for value in there)
+    # Gaps are at most 1 and change by the move; the two shares of a row change by B times the move.
+    bound = (2 * n_bins + 1) * move
+    assert 0.0 < leaps[True] <= bound
+    assert leaps[False] > 1000 * bound
+
+
+def test_smooth_is_on_or_off_and_the_class_has_the_loops_with_bins():
+    for kind in (hc.ConfidenceECE, hc.ClasswiseECE):
+        with pytest.raises(hc.InvalidInputError, match="`smooth` must be True or False"):
+            kind(smooth="False")
+        for loop in ("value", "accumulate"):
+            plain, smooth = getattr(kind(), loop), getattr(kind(smooth=True), loop)
+            assert plain is getattr(kind, loop)
+            assert smooth is not plain
+
+
+class DoubledSmooth(hc.ConfidenceECE):
+    """A loop of its own, beside halves that are those of its base."""
+
+    @staticmethod
+    def value(*arguments):
+        return 2.0 * hc.ConfidenceECE(smooth=True).value(*arguments)
+
+
+def test_a_subclass_with_a_loop_of_its_own_has_neither_halves_nor_entries():
+    measure = DoubledSmooth(smooth=True)
+    assert hc.ConfidenceECE(smooth=True).halves_agree()
+    assert not measure.halves_agree()
+    assert measure.over_entries(100, 50) is None
+    _, probs, labels = case(2, "mixed", smallest=20)
+    assert measure(probs, labels) == 2.0 * hc.ConfidenceECE(smooth=True)(probs, labels)
 
 
 def test_an_edge_counts_in_the_bin_on_its_right():
@@ -422,8 +531,9 @@ def test_no_offset_changes_nothing(measure):
 
 def test_the_measures_that_add_up_over_blocks_are_these():
     halves = {name: hc.measures.resolve(name) for name in hc.measures.available()}
-    assert tuple(name for name, g in halves.items() if g.accumulate is not None) == ADDITIVE
-    assert tuple(name for name, g in halves.items() if g.finish is not None) == ADDITIVE
+    assert {name for name, g in halves.items() if g.accumulate is not None} == {*ADDITIVE}
+    assert {name for name, g in halves.items() if g.finish is not None} == {*ADDITIVE}
+    assert {name for name, g in halves.items() if g.streams()} == {*ADDITIVE}
 
 
 @pytest.mark.parametrize("name", ADDITIVE)

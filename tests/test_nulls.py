@@ -116,7 +116,7 @@ def test_an_infinite_statistic_is_not_subtracted_and_that_is_said():
     probs = np.random.default_rng(0).dirichlet([1, 1], size=(40, 2))
     probs[:5] = [1.0, 0.0]
     labels = np.r_[np.ones(5, int), np.zeros(35, int)]
-    options = {"measure": "hl_cwise", "n_resamples": 19, "rng": 0}
+    options = {"measure": "hl_cwise", "null": "recentered", "n_resamples": 19, "rng": 0}
     found = hc.calibration_test(probs, labels, **options)
     assert found.statistic == np.inf
     assert any("drew labels from the maximum-likelihood combination" in n for n in found.notes)
@@ -196,9 +196,8 @@ def test_refit_draws_labels_from_the_maximum_likelihood_weights_with_rows_fixed(
     seen = seen_by_a_measure(
         probs, labels, null="refit", minimizer=search, n_resamples=6000, rng=SEED
     )
-    # The data, the replicates, and the data again with members in other orders.
-    assert len(seen) == 1 + 6000 + 9
-    (data, observed), *replicates = seen[:6001]
+    assert len(seen) == 1 + 6000
+    (data, observed), *replicates = seen
     np.testing.assert_array_equal(observed, labels)
     for mixed, _ in replicates:
         np.testing.assert_array_equal(mixed, data)  # the same rows, the same weights
@@ -301,8 +300,9 @@ def cells_and_grid(probs, n_bins, grid):
 def test_the_whole_recentered_null_against_a_fine_grid(measure, seed):
     probs, labels = random_set(seed, 8, 2, 2)
     result = hc.calibration_test(
-        probs, labels, measure=MEASURES[measure], minimizer="exact", n_resamples=19, rng=SEED
-    )
+        probs, labels, measure=MEASURES[measure], null="recentered", minimizer="exact",
+        n_resamples=19, rng=SEED,
+    )  # fmt: skip
     mixed = oracles.mixture(probs, result.weights)
     assert result.statistic == pytest.approx(LITERAL[measure](mixed, labels), abs=1e-12)
     offset = observed_residual(measure, mixed, labels)
@@ -321,8 +321,8 @@ def test_the_whole_recentered_null_against_a_fine_grid(measure, seed):
 def test_the_whole_recentered_null_is_close_to_a_grid_for_other_measures(measure):
     probs, labels = random_set(3, 8, 2, 2)
     result = hc.calibration_test(
-        probs, labels, measure=MEASURES[measure], minimizer=Pairwise(max_evaluations=400),
-        n_resamples=9, alpha=0.1, rng=SEED,
+        probs, labels, measure=MEASURES[measure], null="recentered",
+        minimizer=Pairwise(max_evaluations=400), n_resamples=9, alpha=0.1, rng=SEED,
     )  # fmt: skip
     mixed = oracles.mixture(probs, result.weights)
     offset = observed_residual(measure, mixed, labels)
@@ -343,8 +343,9 @@ def test_the_whole_recentered_null_is_close_to_a_grid_for_other_measures(measure
 def test_recentering_needs_only_calibration_not_the_truth():
     """Its null is that of the rows with their labels: no label is ever drawn from the members."""
     probs, labels = oracles.calibrated_not_truth(np.random.default_rng(0), 100)
-    relabelled = hc.calibration_test(probs, labels, n_resamples=19, rng=0)
-    flipped = hc.calibration_test(probs[:, :, ::-1], 1 - labels, n_resamples=19, rng=0)
+    options = {"null": "recentered", "n_resamples": 19, "rng": 0}
+    relabelled = hc.calibration_test(probs, labels, **options)
+    flipped = hc.calibration_test(probs[:, :, ::-1], 1 - labels, **options)
     assert flipped.pvalue == relabelled.pvalue  # classes by another name
 
 
@@ -503,7 +504,7 @@ def largest_on_a_grid(probs, labels, **options):
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-@pytest.mark.parametrize("seed", [0, 2, 4, 5])
+@pytest.mark.parametrize("seed", [0, 2, 4, 5, 6])
 def test_no_combination_has_a_clearly_larger_p_value_when_converged(measure, seed):
     probs, labels = set_without_a_good_combination(seed)
     options = {"measure": MEASURES[measure], "n_resamples": 39, "rng": SEED}
@@ -513,10 +514,10 @@ def test_no_combination_has_a_clearly_larger_p_value_when_converged(measure, see
 
 
 @pytest.mark.xfail(
-    reason="`converged` means that no small transfer helps, not that the maximum is global: "
-    "this set has a larger p-value elsewhere, .2 for .125"
+    reason="`converged` means that no small move helps, not that the maximum is global: "
+    "this set has a larger p-value elsewhere, .175 for .1"
 )
-@pytest.mark.parametrize(("measure", "seed"), [("ece_cwise", 6)])
+@pytest.mark.parametrize(("measure", "seed"), [("hl_cwise", 11)])
 def test_no_combination_has_a_larger_p_value_in_another_valley(measure, seed):
     probs, labels = set_without_a_good_combination(seed)
     options = {"measure": MEASURES[measure], "n_resamples": 39, "rng": SEED}
@@ -578,8 +579,8 @@ def test_recentered_says_where_rows_are_too_few_for_its_cells(n_classes, n_sampl
 
 def test_an_assessment_does_not_say_no_where_it_doubts_the_p_value():
     data = hc.simulation.scenario("S1", n_samples=100, n_members=3, n_classes=40, rng=1)
-    settings = {"measures": ["ece_cwise"], "n_resamples": 19, "alpha": 0.1, "rng": 0}
-    found = hc.assessment.assess(data.probs, data.labels, **settings)
+    settings = {"nulls": ["recentered", "refit"], "n_resamples": 19, "alpha": 0.1, "rng": 0}
+    found = hc.assessment.assess(data.probs, data.labels, measures=["ece_cwise"], **settings)
     assert found.rejected("recentered")
     assert found.sentences()[0].startswith("Unclear: the data seem to speak against")
     assert found.sentences()[1].startswith("Perhaps:")

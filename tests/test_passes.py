@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import hullcal as hc
+import oracles
 from hullcal.engines.local import packed_problem
 from hullcal.nulls import _passes
 from hullcal.nulls.paper import Paper
@@ -16,10 +17,12 @@ MEASURES = [
     hc.ConfidenceECE(n_bins=1),
     hc.ConfidenceECE(n_bins=10),
     RightClosedECE(n_bins=5),
+    hc.ConfidenceECE(n_bins=1, smooth=True),
+    hc.ConfidenceECE(n_bins=10, smooth=True),
     hc.ClasswiseECE(n_bins=3),
     hc.ClasswiseECE(n_bins=10),
 ]
-IDS = [f"{type(measure).__name__}({measure.n_bins})" for measure in MEASURES]
+IDS = [f"{type(one).__name__}({one.n_bins}{', smooth' * one.smooth})" for one in MEASURES]
 
 
 def predictions(n_samples, n_members, n_classes, sharpness=2.0, seed=0):
@@ -61,6 +64,9 @@ def literally(objective, weights, rows, levels):
     n_samples, n_classes = mixed.shape
     inner = np.arange(1, measure.n_bins) / measure.n_bins
     side = "left" if isinstance(measure, RightClosedECE) else "right"
+    if measure.smooth:
+        value = getattr(oracles, measure.name)
+        return value(mixed, np.array(labels), measure.n_bins)
     gaps = np.zeros((n_classes, measure.n_bins))
     for p, label in zip(mixed, labels, strict=True):
         if isinstance(measure, hc.ConfidenceECE):
@@ -89,7 +95,11 @@ def test_a_pass_over_entries_is_algorithm_1(measure, n_members, n_classes):
     assert len(set(found)) == 7
 
 
-@pytest.mark.parametrize("measure", MEASURES, ids=IDS)
+@pytest.mark.parametrize(
+    "measure",
+    [*MEASURES, hc.ClasswiseECE(n_bins=3, smooth=True)],
+    ids=[*IDS, "ClasswiseECE(3, smooth)"],
+)
 def test_a_pass_over_all_predictions_is_algorithm_1(measure):
     objective = replace(objective_of(predictions(90, 3, 50), measure), entries=None)
     draws = some_draws(objective, 5)

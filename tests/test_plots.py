@@ -38,6 +38,7 @@ def a_set(n=60, m=5, k=3, seed=0):
 def a_result(**changes):
     values = {
         "statistic": 0.12,
+        "minimum": 0.08,
         "weights": np.array([0.2, 0.5, 0.3]),
         "null_distribution": np.random.default_rng(0).gamma(4.0, 0.02, size=199),
         "alpha": 0.05,
@@ -284,19 +285,6 @@ def test_what_is_infinite_is_said_in_the_legend(statistic, n_infinite):
     assert ("critical value infinite" in said) == np.isinf(result.critical_value)
     saved(ax)
     saved(ax, form="png")
-
-
-@pytest.mark.parametrize("statistic", [0.12, 9.0])
-@pytest.mark.parametrize("settings", [{}, {"pvalue_only": True}])
-def test_bounds_are_said_in_the_legend_and_not_shown_as_values(settings, statistic):
-    result = a_result(settings=settings, statistic=statistic)
-    ax = plots.null_distribution(result)
-    values, _, critical = legend_of(ax)
-    said = "\nbelow the statistic: upper bounds of null values" if settings else ""
-    assert values == f"199 null values, refit{said}"
-    at_most = "at most " if settings and statistic == 9.0 else ""
-    assert critical == f"critical value {at_most}{result.critical_value:.3g} (level 0.05)"
-    saved(ax)
 
 
 @pytest.mark.parametrize("null", [[0.0], [0.5] * 99, [1e-300, 1e-299], [0.0, 1e300]])

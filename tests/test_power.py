@@ -364,7 +364,7 @@ def test_the_sentence_says_what_is_not_known(found, changes, said):
         ({"n_samples": [10, 2.5]}, "`n_samples` must be an integer"),
         ({"measure": "ece"}, "`measure`"),
         ({"measure": "skce_ul", "n_samples": 1}, "needs at least 2 rows"),
-        ({"measure": lambda probs, labels: 0.0}, "needs a residual vector"),
+        ({"measure": lambda probs, labels: 0.0, "null": "recentered"}, "needs a residual vector"),
         ({"null": "none"}, "`null`"),
         ({"minimizer": "guess"}, "`minimizer`"),
         ({"weights": "median"}, '`weights` must be "mean" or one weight per member'),

@@ -46,6 +46,8 @@ def test_the_scripts_change_what_they_change_and_nothing_else():
     changed = {name: AUTHORS.measure(measures.resolve(name)) for name in ALL}
     assert changed["ece_cwise"] is measures.resolve("ece_cwise")
     assert changed["ece_conf"] == RightClosedECE(n_bins=10)
+    for name in ("ece_conf_smooth", "ece_cwise_smooth"):
+        assert changed[name] is measures.resolve(name)
     assert changed["hl_cwise"] == FirstClassHosmerLemeshow(n_bins=10)
     assert changed["skce_ul"] == hc.SKCE(estimator="ul", kernel="gaussian", bandwidth=2.0)
     assert AUTHORS.null(nulls.resolve("paper")) == Paper(rows="permuted")

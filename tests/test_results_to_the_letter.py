@@ -30,8 +30,9 @@ def test_the_whole_text_of_a_set_that_is_not_rejected():
             "             (which is not proof that the hypothesis is true)",
             "p-value      0.15   (95 % Monte Carlo interval 0.01301 to 0.3314)",
             "Statistic    ece_conf = 0.18   (critical value 0.19)",
+            "Minimum      ece_conf = 0.125, at these weights:",
             "Weights      0.750 on member 0, 0.250 on member 1",
-            "             chosen on these rows, so they look better here than elsewhere",
+            "             fitted to these rows; expect worse calibration on new data",
             "Run          null recentered, 19 resamples; minimizer pairwise, 6000 evaluations",
             "Data         120 rows, 3 members, 4 classes; seed 7",
             "Note         rows were renormalised",
@@ -54,9 +55,7 @@ def test_the_whole_text_of_a_single_classifier_that_is_rejected():
     )
 
 
-def test_a_search_that_ran_out_says_so_at_the_end_of_its_line():
-    line = str(result(converged=False)).splitlines()[7]
-    assert line.endswith("6000 evaluations (budget spent before convergence)")
+def test_a_search_that_ran_out_says_so_at_its_end():
     minimum = MinimizeResult(
         weights=np.array([0.5, 0.5]),
         value=0.0625,
@@ -74,21 +73,6 @@ def test_a_search_that_ran_out_says_so_at_the_end_of_its_line():
 def test_what_a_run_that_may_stop_early_asks_to_be_raised():
     stopped = result(settings={"stop_after": 2})
     assert "(too close to call: raise n_resamples and stop_after)" in str(stopped)
-
-
-def test_a_critical_value_is_a_bound_only_where_the_set_is_rejected():
-    shortened = {"settings": {"pvalue_only": True}}
-    assert "(critical value at most 0.19)" in str(result(statistic=0.5, **shortened))
-    assert "(critical value 0.19)" in str(result(**shortened))
-    assert "(critical value 0.19)" in str(result(statistic=0.5))
-    assert result(statistic=0.5, **shortened).critical_value_is_bound is True
-    assert result(**shortened).critical_value_is_bound is False
-    assert result(statistic=0.5).critical_value_is_bound is False
-
-
-def test_null_values_are_bounds_where_only_the_p_value_was_asked_for():
-    assert result(settings={"pvalue_only": True}).null_values_are_bounds is True
-    assert result().null_values_are_bounds is False
 
 
 @pytest.mark.parametrize("end", [0, 1])
@@ -165,9 +149,3 @@ def test_p_values_at_the_ends_of_their_range_can_be_adjusted():
             hc.adjust(bad)
     with pytest.raises(InvalidInputError, match='`method` must be "holm"'):
         hc.adjust([0.1], method="bonferroni")
-
-
-def test_one_other_search_is_one():
-    base = {"null_distribution": np.arange(19) / 10, "statistic": 0.5}
-    assert "with 1 other search of these data: " in str(result(**base, other_searches=(0.7,)))
-    assert "with 2 other searches of these data: " in str(result(**base, other_searches=(0.7, 0.2)))

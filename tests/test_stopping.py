@@ -8,7 +8,7 @@ import pytest
 
 import hullcal as hc
 from hullcal.minimizers import Pairwise
-from hullcal.nulls import Resampling
+from hullcal.nulls import Resampling, stacked
 from hullcal.pvalues import monte_carlo
 
 STOPPING = ["paper", "recentered", "refit"]
@@ -43,7 +43,26 @@ def test_stopping_cuts_the_full_run_short_by_the_rule(null, n_jobs):
         np.testing.assert_array_equal(found.null_distribution, whole.null_distribution[:kept])
 
 
-@pytest.mark.parametrize("null", STOPPING)
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_every_world_stops_by_the_rule_and_the_largest_p_value_counts(n_jobs, monkeypatch):
+    worlds, distributions = [], stacked._distributions
+    monkeypatch.setattr(
+        stacked, "_distributions", lambda *a: worlds.append(distributions(*a)) or worlds[-1]
+    )
+    probs, labels = calibrated_set()
+    whole = judge(probs, labels, null="stacked", n_resamples=99)
+    (full,) = worlds
+    assert len(full) > 1
+    for h in (2, 5, 20):
+        found = judge(probs, labels, null="stacked", n_resamples=99, stop_after=h, n_jobs=n_jobs)
+        assert found.statistic == whole.statistic
+        for part, values in zip(worlds[-1], full, strict=True):
+            np.testing.assert_array_equal(part, values[: len(part)])
+        largest = max(rule(values, whole.statistic, h) for values in full)
+        assert found.pvalue == pytest.approx(largest)
+
+
+@pytest.mark.parametrize("null", [*STOPPING, "stacked"])
 def test_threads_change_nothing_of_a_run_that_stops(null):
     probs, labels = calibrated_set(1)
     one, two = (
@@ -107,9 +126,9 @@ def test_under_the_null_the_p_value_is_at_most_alpha_with_chance_at_most_alpha(h
     assert np.mean(np.array(found) <= smallest) == pytest.approx(smallest)
 
 
-@pytest.mark.parametrize("null", ["stacked", "maximized"])
-def test_a_null_whose_p_value_is_a_largest_one_cannot_stop(null):
-    with pytest.raises(hc.InvalidInputError, match=f"`stop_after` must be None with null `{null}`"):
-        judge(*calibrated_set(), null=null, n_resamples=19, stop_after=5)
+def test_a_null_whose_resamples_are_run_together_cannot_stop():
+    words = "`stop_after` must be None with null `maximized`"
+    with pytest.raises(hc.InvalidInputError, match=words):
+        judge(*calibrated_set(), null="maximized", n_resamples=19, stop_after=5)
     with pytest.raises(hc.InvalidInputError, match="`stop_after`"):
-        hc.assessment.assess(*calibrated_set(), nulls=["refit", null], stop_after=5)
+        hc.assessment.assess(*calibrated_set(), nulls=["refit", "maximized"], stop_after=5)

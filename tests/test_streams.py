@@ -327,6 +327,22 @@ def test_a_row_is_drawn_the_same_whatever_the_other_rows_are():
     np.testing.assert_array_equal(labels_of(one, 3, 50)[:, :4], labels_of(one[:4], 3, 50))
 
 
+@pytest.mark.parametrize("n_classes", [2, 31, 32, 33, 34, 64, 65, 200])
+def test_labels_of_many_classes_are_those_of_the_plain_loop(n_classes):
+    rng = np.random.default_rng(n_classes)
+    mixed = np.ascontiguousarray(rng.dirichlet(np.full(n_classes, 0.2), 400).T)
+    mixed[:, 0], mixed[:, 1], mixed[:, 2] = 0.0, 0.0, 1.0 / n_classes
+    mixed[0, 0] = mixed[-1, 1] = 1.0
+    cumulative = np.empty_like(mixed)
+    mixing.cumulate(mixed, cumulative)
+    key = streams.key_of(9)
+    plain, fast = np.empty((2, 7, 400), dtype=np.int32)
+    mixing.draw_labels(cumulative, key, 3, plain)
+    mixing.draw_of_many(*mixing.turned(cumulative), key, 3, fast)
+    np.testing.assert_array_equal(fast, plain)
+    assert plain.max() >= n_classes // 2
+
+
 # Maximum-likelihood weights --------------------------------------------------------------------
 
 

@@ -29,7 +29,6 @@ def run(cell: dict[str, Any]) -> dict[str, Any]:
         "measure": cell["measure"],
         "null": cell["null"],
         "n_resamples": cell["n_resamples"],
-        "minimizer": hc.minimizers.Pairwise(max_evaluations=cell["budget"]),
         "rng": 0,
     }
     if cell["engine"] == "dask":

@@ -29,7 +29,7 @@ result = hc.calibration_test(trees, labels, n_resamples=199, rng=0)
 print(result)
 
 # %%
-# The statistic is the smallest calibration error that the search found among combinations of trees. The
+# The statistic is the mean of the calibration errors at which the search ended, from several starts. The
 # bars are the values it takes if the hypothesis is true.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.4), layout="constrained")

@@ -60,5 +60,5 @@ plt.show()
 
 # %%
 # **Answer.** A valley with a rough floor: the measure jumps wherever a row changes its bin or its
-# predicted class, so no gradient leads to the lowest point. The star is the point found by moving
-# weight between pairs of members, and no point of the grid is better.
+# predicted class, so no gradient leads to the lowest point. The star is the point found by moves
+# towards members and away from them, and no point of the grid is better.

@@ -21,7 +21,7 @@ import hullcal as hc
 
 X, y = load_digits(return_X_y=True)
 X, X_new, y, y_new = train_test_split(X, y, test_size=0.5, random_state=0, stratify=y)
-forest = RandomForestClassifier(5, min_samples_leaf=5, random_state=0).fit(X, y)
+forest = RandomForestClassifier(10, min_samples_leaf=5, random_state=0).fit(X, y)
 trees, labels = hc.ensembles.members_from(forest, X_new, y_new)
 powers = np.stack([trees.mean() ** power for power in (0.8, 0.6, 0.4)], axis=1)
 sets = {"forest": trees.probs, "flattened": powers / powers.sum(axis=2, keepdims=True)}
@@ -55,6 +55,6 @@ ax.legend()
 plt.show()
 
 # %%
-# **Answer.** It depends on the answer. Where the data do not speak against the set the run ends
-# early, with the same decision. Where they do, hardly a null value reaches the statistic and all
+# **Answer.** It depends on the answer. Where there is no evidence against the set the run ends
+# early, with the same decision. Where there is, hardly a null value reaches the statistic and all
 # resamples are run, which is where they are worth their time.

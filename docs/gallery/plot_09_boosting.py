@@ -46,5 +46,5 @@ plt.show()
 
 # %%
 # **Answer.** Yes. The first of these stages claims less than it achieves and the last one more, and
-# each alone is rejected. The set is not: between them lie combinations that fit. The weights were
-# chosen on these rows, so what they buy has yet to be seen on others.
+# each alone is rejected. The set is not: between them lie combinations that fit. The weights are
+# fitted to these rows; expect worse calibration on new data.

@@ -130,7 +130,6 @@ def _tests(
     common = {
         "n_resamples": setting.n_resamples,
         "alpha": ALPHA,
-        "pvalue_only": True,
         "rng": seed,
         "n_jobs": n_jobs,
         "engine": hc.engines.Opened(held),

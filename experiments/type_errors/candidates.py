@@ -21,7 +21,7 @@ from hullcal.nulls import CALIBRATED, Null, Outcome, Resampling
 from hullcal.nulls._base import Floats, Replicates
 from hullcal.nulls._pool import pooled
 from hullcal.nulls._worlds import World
-from hullcal.nulls.stacked import plausible
+from hullcal.nulls.stacked import _centres, _drawing
 from hullcal.pvalues import exceeds
 
 #: Label draws whose residual vectors are averaged to an expectation.
@@ -43,9 +43,10 @@ class Candidate(Null):
         objective = problem.packed
         replicates = Replicates(minimizer, resampling)
         found = replicates.observed(objective)
-        statistic, best = float(found.values[0]), found.weights[0]
+        statistic, best = float(found.means[0]), found.weights[0]
         return Outcome(
             statistic=statistic,
+            minimum=float(found.values[0]),
             weights=best,
             distribution=self.values(objective, best, statistic, replicates, resampling),
             n_evaluations=replicates.n_evaluations,
@@ -76,7 +77,7 @@ class AtTheMinimum(Candidate):
 
 @dataclass(frozen=True, kw_only=True)
 class SeveralCentres(Candidate):
-    """`recentered` around every plausible combination; the largest p-value counts."""
+    """`recentered` around every combination that `stacked` tries; the largest p-value counts."""
 
     name: ClassVar[str] = "recentered, several centres"
 
@@ -84,7 +85,8 @@ class SeveralCentres(Candidate):
         counts = np.zeros((resampling.n_resamples, objective.n_samples))
         draw_counts(resampling.key, 0, objective.measure.rows_per_unit, counts)
         nulls = []
-        for mixed in _centres(objective, best, resampling):
+        for weights in _centres(objective, best, objective.maximum_likelihood()):
+            mixed = objective.mixed(weights)
             offset = objective.measure.offset_at(mixed, objective.labels[0], objective.parameters)
             centred = replace(objective, offset=offset).with_row_weights(counts)
             nulls.append(replicates.minimize(centred)[:, 0])
@@ -139,10 +141,9 @@ class OneWorld(Candidate):
     name: ClassVar[str] = "stacked, one centre"
 
     def values(self, objective, best, statistic, replicates, resampling):  # type: ignore[no-untyped-def]
-        model = pooled(objective, objective.mixed(objective.maximum_likelihood()))
-        world = World.of(objective.mixed(best), model)
-        labels = world.labels(resampling.key, 0, resampling.n_resamples)
-        return replicates.minimize(objective.with_labels(labels))[:, 0]
+        world = World.of(objective.mixed(best), _pool(objective))
+        draw = _drawing(objective, best, world, resampling)
+        return replicates.minimize(draw(0, resampling.n_resamples))[:, 0]
 
 
 CANDIDATES: tuple[str | Candidate, ...] = (
@@ -151,8 +152,9 @@ CANDIDATES: tuple[str | Candidate, ...] = (
 )
 
 
-def _centres(objective: Packed, best: Floats, resampling: Resampling) -> list[Floats]:
-    return plausible(objective, best, objective.maximum_likelihood(), resampling)
+def _pool(objective: Packed) -> Floats:
+    likeliest = objective.mixed(objective.maximum_likelihood())
+    return pooled(objective.members, objective.labels[0], likeliest)
 
 
 def _largest(nulls: list[Floats], statistic: float) -> Floats:
@@ -168,8 +170,7 @@ def _labels(law: Floats, key: np.ndarray, number: int) -> np.ndarray:
 
 
 def _pool_and_residual(objective: Packed, weights: Floats) -> tuple[Floats, Floats]:
-    pool = pooled(objective, objective.mixed(objective.maximum_likelihood()))
-    mixed = objective.mixed(weights)
+    pool, mixed = _pool(objective), objective.mixed(weights)
     residual: Callable[..., Floats] = objective.measure.offset_at
     draws = _labels(pool, key_of(1), _DRAWS)
     return pool, sum(residual(mixed, y, objective.parameters) for y in draws) / _DRAWS

@@ -27,8 +27,8 @@ def calibration_test(
     labels: ArrayLike | None,
     *,
     measure: str | Measure | Callable[..., float] = "ece_conf",
-    null: str | Null = "recentered",
-    minimizer: str | Minimizer = "pairwise",
+    null: str | Null | None = None,
+    minimizer: str | Minimizer = "steepest",
     n_resamples: int = 999,
     alpha: float = 0.05,
     classes: ArrayLike | None = None,
@@ -36,7 +36,6 @@ def calibration_test(
     from_log: bool = False,
     engine: str | Engine | None = None,
     stop_after: int | None = None,
-    pvalue_only: bool = False,
     journal: str | Path | None = None,
     rng: int | np.random.Generator | None = None,
     n_jobs: int = 1,
@@ -55,10 +54,11 @@ def calibration_test(
     measure : str, Measure or callable
         The calibration measure g; see `hullcal.measures.available()`. A callable g(probs, labels)
         is evaluated as Python.
-    null : str or Null
-        How the reference distribution is made, and so what is tested: "recentered", "stacked",
+    null : str or Null, optional
+        How the reference distribution is made, and so what is tested: "stacked", "recentered",
         "maximized" and "paper" test "contains a calibrated classifier"; "refit" tests "contains the
-        truth".
+        truth". Left out: "stacked", or "recentered" with a note for predictions that do not fit into
+        memory.
     minimizer : str or Minimizer
         The search over the simplex; data and replicates get the same budget.
     n_resamples : int
@@ -75,12 +75,7 @@ def calibration_test(
     stop_after : int, optional
         Stop resampling once so many null values have reached the statistic (Besag and Clifford 1991):
         a clearly calibrated set is done after a few resamples, and the p-value is as valid as that
-        of all of them. 10 is usual. For the nulls "paper", "recentered" and "refit".
-    pvalue_only : bool
-        End the search of a replicate once a combination is below the statistic (minimizer "pairwise";
-        others go on). The p-value is the same, and a set that is clearly rejected takes a fraction of
-        the time; null values below the statistic are then bounds from above, and so is the critical
-        value of a set that is rejected.
+        of all of them. 10 is usual. Not for "maximized".
     journal : path, optional
         A folder in which finished resamples are kept: the same call goes on where the last one was
         stopped, with the same result.
@@ -98,8 +93,9 @@ def calibration_test(
     Examples
     --------
     >>> import numpy as np
-    >>> members = np.random.default_rng(0).dirichlet([1, 1, 1], size=(200, 4))
-    >>> labels = [np.random.default_rng(i).choice(3, p=p[0]) for i, p in enumerate(members)]
+    >>> rng = np.random.default_rng(0)
+    >>> members = rng.dirichlet([1, 1, 1], size=(200, 4))
+    >>> labels = [rng.choice(3, p=p.mean(axis=0)) for p in members]
     >>> calibration_test(members, labels, n_resamples=99, rng=1).rejected
     False
     """
@@ -110,7 +106,6 @@ def calibration_test(
         n_resamples=n_resamples,
         alpha=alpha,
         stop_after=stop_after,
-        pvalue_only=pvalue_only,
         journal=journal,
         rng=rng,
         n_jobs=n_jobs,
@@ -128,14 +123,16 @@ def run(
     progress: bool | Callable[[int, int], None],
 ) -> CalibrationTestResult:
     """Algorithm 1, as planned, on data that are open."""
+    plan = plan.beside(data)
     problem = plan.problem(data)
     kept = plan.configuration(data, problem)
     with reporting(progress) as report, kept_in(journal, kept) as finished:
         # Lines 1 to 5 and line 7; lines 6 and 8 follow from what they leave behind.
-        outcome = plan.null.run(problem, plan.search, plan.resampling(problem, report, finished))
-    notes = (*data.notes, *problem.notes(), *problem.objective.notes_at(outcome.weights))
+        outcome = plan.null.run(problem, plan.search, plan.resampling(report, finished))
+    notes = (*data.notes, *problem.notes())
     return CalibrationTestResult(
         statistic=outcome.statistic,
+        minimum=outcome.minimum,
         weights=problem.distinct.share(outcome.weights),
         null_distribution=outcome.distribution,
         alpha=plan.alpha,
@@ -150,8 +147,7 @@ def run(
         n_samples=data.n_samples,
         n_classes=data.n_classes,
         members=data.members,
-        other_searches=outcome.other_searches,
-        notes=(*notes, *outcome.notes, *plan.notes(problem, len(outcome.distribution))),
+        notes=(*notes, *outcome.notes, *plan.notes(len(outcome.distribution))),
     )
 
 
@@ -160,7 +156,7 @@ def minimize(
     labels: ArrayLike,
     *,
     measure: str | Measure | Callable[..., float] = "ece_conf",
-    minimizer: str | Minimizer = "pairwise",
+    minimizer: str | Minimizer = "steepest",
     classes: ArrayLike | None = None,
     from_logits: bool = False,
     from_log: bool = False,
@@ -189,9 +185,8 @@ def minimize(
         search.check(g, data.n_members)
         data.check(g, in_memory=search.needs_predictions, draws_rows=False)
         problem = data.problem(g, in_memory=search.needs_predictions, n_jobs=1)
-        minima = search.minimize(problem.objective, key_of(seed))
-        exactness = problem.objective.notes_at(minima.weights[0])
-        notes = data.notes + problem.notes() + exactness
+        minima = search.observed(problem.objective, key_of(seed))
+        notes = data.notes + problem.notes()
     return MinimizeResult(
         weights=problem.distinct.share(minima.weights[0]),
         value=float(minima.values[0]),

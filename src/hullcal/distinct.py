@@ -1,4 +1,4 @@
-"""Which members of a set differ, in an order of their own."""
+"""Which members of a set differ, numbered by what they predict and by nothing else."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+#: Digits of a trait that do not depend on the order in which rows were added up.
+_DIGITS = 10
+#: Rows whose traits are added up at a time.
+_ROWS = 2**14
+
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """The distinct members in lexicographic order of their predictions.
+    """The distinct members, numbered by their traits.
 
-    An order taken from the predictions themselves makes every sum over members, every search and
-    every draw of weights indifferent to the order in which members were given.
+    The numbering does not change with the order in which rows, members or classes were given, and so
+    neither does any sum over members, any search or any draw of weights.
 
     Attributes
     ----------
@@ -39,16 +44,18 @@ class Distinct:
         order = np.lexsort(head.T[::-1])
         sorted_head = head[order]
         if (sorted_head[1:] != sorted_head[:-1]).any(axis=1).all():
-            return cls(order, np.argsort(order))
+            found = cls(order, np.argsort(order))
+        else:
 
-        def compare(a: int, b: int) -> int:
-            different = np.flatnonzero(probs[:, a, :] != probs[:, b, :])
-            if different.size == 0:
-                return 0
-            n, k = divmod(int(different[0]), probs.shape[2])
-            return -1 if probs[n, a, k] < probs[n, b, k] else 1
+            def compare(a: int, b: int) -> int:
+                different = np.flatnonzero(probs[:, a, :] != probs[:, b, :])
+                if different.size == 0:
+                    return 0
+                n, k = divmod(int(different[0]), probs.shape[2])
+                return -1 if probs[n, a, k] < probs[n, b, k] else 1
 
-        return cls.compared(n_members, compare)
+            found = cls.compared(n_members, compare)
+        return found.numbered(traits(probs, found.positions))
 
     @classmethod
     def compared(cls, n_members: int, compare: Callable[[int, int], int]) -> Distinct:
@@ -60,6 +67,12 @@ class Distinct:
                 positions.append(member)
             owner[member] = len(positions) - 1
         return cls(np.array(positions), owner)
+
+    def numbered(self, of_distinct: NDArray[np.float64]) -> Distinct:
+        """The same members, numbered by their traits; equal traits stay in the order of before."""
+        keys = [_rounded(value) for value in of_distinct]
+        order = np.array(sorted(range(len(keys)), key=keys.__getitem__))
+        return Distinct(self.positions[order], np.argsort(order)[self.owner])
 
     @property
     def copies(self) -> NDArray[np.int64]:
@@ -83,3 +96,25 @@ class Distinct:
                 taken += shares[copy]
             shares[last] = weights[member] - taken
         return shares
+
+
+def traits(probs: NDArray[Any], positions: NDArray[np.int64]) -> NDArray[np.float64]:
+    r"""For each distinct member :math:`\sum_{i,k} p_{ik} (p_{ik} + \sqrt{\bar p_{ik}})`.
+
+    :math:`\bar p` is the mean of the distinct members. It tells members apart even if they are votes,
+    which all have the same squares.
+    """
+    # A set is made and described without numba, which takes its time to load.
+    from hullcal._compiled.mixing import add_traits
+
+    total = np.zeros(len(positions))
+    for first in range(0, len(probs), _ROWS):
+        rows = probs[first : first + _ROWS]
+        if rows.dtype not in (np.float32, np.float64) or not rows.flags.c_contiguous:
+            rows = np.ascontiguousarray(rows, dtype=np.float64)
+        add_traits(rows, positions, total)
+    return total
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")

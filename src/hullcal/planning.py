@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,7 +16,6 @@ from hullcal._compiled.streams import key_of
 from hullcal._validation import (
     HullcalWarning,
     InvalidInputError,
-    check_flag,
     check_fraction,
     check_integer,
     check_jobs,
@@ -28,8 +27,6 @@ from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
 from hullcal.nulls import Null, Resampling, kept_seed
 
-#: What a result says whose replicates were searched only as far as its p-value asks.
-_BOUNDS = "searches ended below the statistic, so that null values there are bounds from above"
 #: From a warning about options, and from one about data, to whoever called `calibration_test`.
 _CALLER, _CALLER_OF_RUN = 4, 6
 
@@ -40,11 +37,12 @@ class Plan:
 
     measure: Measure
     null: Null
+    #: Whether the null was left to hullcal.
+    usual_null: bool
     search: Minimizer
     n_resamples: int
     alpha: float
     stop_after: int | None
-    pvalue_only: bool
     seed: int
     n_jobs: int
 
@@ -53,12 +51,11 @@ class Plan:
         cls,
         *,
         measure: str | Measure | Callable[..., float],
-        null: str | Null,
+        null: str | Null | None,
         minimizer: str | Minimizer,
         n_resamples: int,
         alpha: float,
         stop_after: int | None,
-        pvalue_only: bool,
         journal: str | Path | None,
         rng: int | np.random.Generator | None,
         n_jobs: int,
@@ -66,22 +63,29 @@ class Plan:
         """Options as users write them; without a seed, that of the journal is taken."""
         g, reference = measures.resolve(measure), nulls.resolve(null)
         easy = g.easily_searched and reference.searches_measure
-        search = minimizers.resolve(minimizer).budgeted(in_test=True, easy=easy)
+        # Where replicates are not searched, the search is as long as one outside a test.
+        alone = not reference.searches_measure
+        search = minimizers.resolve(minimizer).budgeted(in_test=not alone, easy=easy)
         alpha, n_resamples = check_level(alpha, n_resamples, stacklevel=_CALLER)
         stop_after = _check_stop(stop_after, reference)
         _check_keeping(journal, reference)
-        check_flag(pvalue_only, "pvalue_only")
         return cls(
             measure=g,
             null=reference,
+            usual_null=null is None,
             search=search,
             n_resamples=n_resamples,
             alpha=alpha,
             stop_after=stop_after,
-            pvalue_only=pvalue_only,
             n_jobs=check_jobs(n_jobs),
             seed=check_seed(rng if rng is not None or journal is None else kept_seed(journal)),
         )
+
+    def beside(self, data: Data) -> Plan:
+        """The plan for these data: another null where they are too large for the usual one."""
+        if not self.usual_null or data.fits_memory:
+            return self
+        return replace(self, null=nulls.resolve(nulls.BEYOND_MEMORY))
 
     def check(self, data: Data) -> bool:
         """Refuse what these data cannot be asked for; whether predictions have to be in memory."""
@@ -107,8 +111,6 @@ class Plan:
         if self.stop_after is not None:
             # D too, as such a run may leave fewer null values.
             settings |= {"stop_after": self.stop_after, "n_resamples": self.n_resamples}
-        if self._ends_early(problem):
-            settings["pvalue_only"] = True
         return settings
 
     def configuration(self, data: Data, problem: Problem) -> dict[str, Any]:
@@ -122,37 +124,26 @@ class Plan:
             "sizes": (data.n_samples, data.n_members, data.n_classes),
         }
 
-    def resampling(self, problem: Problem, progress: Any, journal: Any) -> Resampling:
+    def resampling(self, progress: Any, journal: Any) -> Resampling:
         """How the replicates are run."""
-        return Resampling(
-            self.n_resamples,
-            key_of(self.seed),
-            self.n_jobs,
-            progress,
-            self.stop_after,
-            journal,
-            self._ends_early(problem),
-        )
+        key = key_of(self.seed)
+        return Resampling(self.n_resamples, key, self.n_jobs, progress, self.stop_after, journal)
 
-    def notes(self, problem: Problem, n_kept: int) -> tuple[str, ...]:
+    def notes(self, n_kept: int) -> tuple[str, ...]:
         """What to know about a run that left so many null values."""
-        notes = []
-        if self.stop_after is not None and n_kept < self.n_resamples:
-            notes.append(
-                f"stopped at resample {n_kept + 1} of {self.n_resamples}, the number "
-                f"{self.stop_after} to reach the statistic"
+        instead: tuple[str, ...] = ()
+        if self.usual_null and self.null.name == nulls.BEYOND_MEMORY:
+            instead = (
+                f"predictions do not fit into memory, so null {nulls.BEYOND_MEMORY} was used "
+                f"instead of {nulls.USUAL}; it needs many rows in every bin",
             )
-        if self._ends_early(problem):
-            notes.append(_BOUNDS)
-        return tuple(notes)
-
-    def _ends_early(self, problem: Problem) -> bool:
-        """Whether searches of replicates end below the statistic.
-
-        Of one member nothing is searched, nor by some nulls in a replicate; other searches go on.
-        """
-        searched = self.null.minimizes_replicates and problem.objective.n_members > 1
-        return self.pvalue_only and searched and self.search.ends_early
+        if self.stop_after is not None and n_kept < self.n_resamples:
+            return (
+                *instead,
+                f"stopped at resample {n_kept + 1} of {self.n_resamples}, the number "
+                f"{self.stop_after} to reach the statistic",
+            )
+        return instead
 
 
 def check_level(alpha: float, n_resamples: int, *, stacklevel: int = 3) -> tuple[float, int]:
@@ -189,8 +180,8 @@ def _check_stop(stop_after: int | None, reference: Null) -> int | None:
         return None
     if not reference.can_stop:
         raise InvalidInputError(
-            f"`stop_after` must be None with null `{reference.name}`, whose p-value is the largest of "
-            f'several; got {stop_after!r}. Leave it out, or use null="recentered" or "refit".'
+            f"`stop_after` must be None with null `{reference.name}`, whose resamples are run together; "
+            f'got {stop_after!r}. Leave it out, or use null="stacked".'
         )
     return check_integer(stop_after, "stop_after", 2)
 
@@ -200,5 +191,5 @@ def _check_keeping(journal: object, reference: Null) -> None:
     if journal is not None and not reference.can_keep:
         raise InvalidInputError(
             f"`journal` must be None with null `{reference.name}`, which has no finished resamples to "
-            f'keep; got {str(journal)!r}. Leave it out, or use null="recentered" or "refit".'
+            f'keep; got {str(journal)!r}. Leave it out, or use null="stacked".'
         )

@@ -24,13 +24,6 @@ def exceeds(null: ArrayLike, statistic: float) -> NDArray[np.bool_]:
     return values - statistic >= -_TIE * max(1.0, abs(statistic))
 
 
-def clearly_below(statistic: float) -> float:
-    """A bound: what is below it does not reach the statistic, whatever rounding does to either."""
-    return (
-        statistic - 2.0 * _TIE * max(1.0, abs(statistic)) if math.isfinite(statistic) else statistic
-    )
-
-
 def monte_carlo(statistic: float, null: NDArray[np.float64]) -> float:
     """(1 + number of null values that reach the statistic) / (1 + D); never 0.
 

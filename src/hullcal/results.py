@@ -65,7 +65,7 @@ class Result:
                     f"not a {cls.__name__}: `{name}` must be numbers; got {values[name]!r:.80}. "
                     "Pass what `to_dict` gave."
                 ) from error
-        for name in {"notes", "members", "other_searches"} & names:
+        for name in {"notes", "members"} & names:
             values[name] = None if values[name] is None else tuple(values[name])
         return cls(**values)
 
@@ -127,13 +127,18 @@ class CalibrationTestResult(Result):
     Attributes
     ----------
     statistic : float
-        t, the smallest value of the measure that the search found over the hull (null "maximized":
-        its value where the p-value is largest).
+        t, what is compared with the null values. Under the null "paper" that is the minimum. Nulls that
+        search every replicate compare a mean over points where the search ended, which a few rows
+        move less than the smallest of them. Under "maximized" it is the measure where the p-value is
+        largest.
+    minimum : float
+        The measure at `weights`, the smallest value that the search found over the hull (null
+        "maximized": the statistic).
     weights : ndarray of shape (n_members,)
-        The combination with that value. Chosen on the tested rows, it looks better there than
-        elsewhere.
+        The combination with that value. Fitted to the tested rows; expect worse calibration on new
+        data.
     null_distribution : ndarray of shape (n_resamples,)
-        Values of the statistic under the hypothesis; see `null_values_are_bounds`.
+        Values of the statistic under the hypothesis.
     alpha : float
     hypothesis : str
         What was tested, in words.
@@ -141,8 +146,7 @@ class CalibrationTestResult(Result):
     settings : dict
         Settings of measure, minimizer and null, and of the run.
     n_evaluations : int
-        Evaluations of the measure in the search of the data and in all replicates together; those of
-        `other_searches` are not counted.
+        Evaluations of the measure in the search of the data and in all replicates together.
     converged : bool
         Whether the search on the data could not improve the point by its own steps; no proof of a
         global minimum.
@@ -151,14 +155,12 @@ class CalibrationTestResult(Result):
     n_samples, n_classes : int
     members : tuple of str, or None
         Names of the members.
-    other_searches : tuple of float
-        Statistics that the same search finds on the same data with members in other orders; empty
-        where that was not tried. See `pvalue_range`.
     notes : tuple of str
         What was done to the input, and what to know about the run.
     """
 
     statistic: float
+    minimum: float
     weights: NDArray[np.float64]
     null_distribution: NDArray[np.float64]
     alpha: float
@@ -173,7 +175,6 @@ class CalibrationTestResult(Result):
     n_samples: int
     n_classes: int
     members: tuple[str, ...] | None = None
-    other_searches: tuple[float, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -195,30 +196,12 @@ class CalibrationTestResult(Result):
     def pvalue_interval(self) -> tuple[float, float]:
         """Where the p-value of infinitely many resamples lies, with 95 % confidence.
 
-        That is the error of the resamples alone; `pvalue_range` is about the search. Under the null
-        `maximized` the weights were chosen by the same resamples, and a run that stopped early chose
-        their number, so there it is a guide and no more.
+        That is the error of the resamples alone. Under the null `maximized` the weights were chosen by
+        the same resamples, and a run that stopped early chose their number, so there it is a guide and
+        no more.
         """
         count = int(pvalues.exceeds(self.null_distribution, self.statistic).sum())
         return pvalues.interval(count, self.n_resamples)
-
-    @property
-    def pvalue_range(self) -> tuple[float, float]:
-        """The smallest and the largest p-value that this and `other_searches` have by these null values.
-
-        A search that spends its budget ends in one of many places, and the order of rows and members
-        decides in which. Every replicate is searched in the same way, so the level holds wherever that
-        is; but a p-value from a wide range says little by itself.
-        """
-        reached = (self.statistic, *self.other_searches)
-        values = [pvalues.monte_carlo(t, self.null_distribution) for t in reached]
-        return min(values), max(values)
-
-    @property
-    def depends_on_search(self) -> bool:
-        """Whether other searches of the same data decide otherwise at `alpha`."""
-        low, high = self.pvalue_range
-        return low <= self.alpha < high
 
     @property
     def rejected(self) -> bool:
@@ -227,18 +210,8 @@ class CalibrationTestResult(Result):
 
     @property
     def critical_value(self) -> float:
-        """q: a statistic above it is rejected at `alpha`; see `critical_value_is_bound`."""
+        """q: a statistic above it is rejected at `alpha`."""
         return pvalues.critical_value(self.null_distribution, self.alpha)
-
-    @property
-    def null_values_are_bounds(self) -> bool:
-        """Whether null values below the statistic are bounds from above, as with `pvalue_only`."""
-        return "pvalue_only" in self.settings
-
-    @property
-    def critical_value_is_bound(self) -> bool:
-        """Whether `critical_value` is q's upper bound: with `pvalue_only`, where it rejects."""
-        return self.null_values_are_bounds and self.rejected
 
     def decide(self, alpha: float) -> bool:
         """Whether the hypothesis is rejected at any level, from the same run."""

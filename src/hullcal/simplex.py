@@ -7,6 +7,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from hullcal._validation.errors import refusal
 
+#: A weight below this is none.
+_ROUNDING = 1e-15
+
 
 def uniform(n_members: int) -> NDArray[np.float64]:
     """The centre: every member with the same weight."""
@@ -52,3 +55,15 @@ def normalise(point: ArrayLike) -> NDArray[np.float64]:
     weights = np.maximum(np.asarray(point, dtype=np.float64), 0.0)
     total = weights.sum()
     return weights / total if total > 0.0 else uniform(weights.size)
+
+
+def moved(
+    weights: NDArray[np.float64], members: NDArray[np.int64], amounts: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Each row of weights after a move, (1 - a) * weights + a * e_m; away from m if a < 0."""
+    out: NDArray[np.float64] = (1.0 - amounts)[:, np.newaxis] * weights
+    out[np.arange(len(out)), members] += amounts
+    # What a move leaves of a member that it takes out is rounding.
+    out[out < _ROUNDING] = 0.0
+    out /= out.sum(axis=1, keepdims=True)
+    return out

@@ -26,14 +26,11 @@ class Answer:
         At the others.
     close : str
         What either is followed by where more resamples could change the decision.
-    otherwise : str
-        What either is followed by where other searches of the same data decide otherwise.
     """
 
     rejecting: str
     standing: str
     close: str
-    otherwise: str
 
 
 class Heard(NamedTuple):
@@ -51,18 +48,10 @@ class Heard(NamedTuple):
     @property
     def close(self) -> bool:
         """Whether more resamples could change that."""
-        low, high = (self._factor * end for end in self.result.pvalue_interval)
+        # What adjustment multiplies the p-value by, and so whatever else it could have been.
+        factor = self.adjusted / self.result.pvalue
+        low, high = (factor * end for end in self.result.pvalue_interval)
         return low <= self.result.alpha <= high
-
-    @property
-    def depends(self) -> bool:
-        """Whether other searches of the same data decide otherwise."""
-        low, high = (self._factor * end for end in self.result.pvalue_range)
-        return low <= self.result.alpha < high
-
-    @property
-    def _factor(self) -> float:
-        return factor_of(self.result, self.adjusted)
 
 
 def answer(result: CalibrationTestResult, adjusted: float, *, several: bool) -> Answer:
@@ -80,19 +69,7 @@ def answer(result: CalibrationTestResult, adjusted: float, *, several: bool) -> 
         standing += _impossible(result)
     also = " and what they stop after" if "stop_after" in result.settings else ""
     close = f" It is too close to call; raise the resamples{also}."
-    otherwise = ""
-    if result.other_searches:
-        low, high = (factor_of(result, adjusted) * end for end in result.pvalue_range)
-        otherwise = (
-            f" It depends on the search: over this and {len(result.other_searches)} others of the same "
-            f"data, p runs from {low:.3g} to {min(high, 1.0):.3g}."
-        )
-    return Answer(rejecting, standing, close, otherwise)
-
-
-def factor_of(result: CalibrationTestResult, adjusted: float) -> float:
-    """What adjustment multiplies the p-value by, and so whatever else it could have been."""
-    return adjusted / result.pvalue
+    return Answer(rejecting, standing, close)
 
 
 def _impossible(result: CalibrationTestResult) -> str:
@@ -119,4 +96,4 @@ def sentence(tests: Sequence[Heard]) -> str:
     """What it says."""
     one = heard(tests)
     said = one.answer.rejecting if one.rejects else one.answer.standing
-    return said + one.answer.close * one.close + one.answer.otherwise * one.depends
+    return said + one.answer.close * one.close

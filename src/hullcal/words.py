@@ -41,16 +41,13 @@ def result_in_words(result: Any) -> str:
     low, high = result.pvalue_interval
     verdict = "REJECTED" if result.rejected else "not rejected"
     to_raise = "n_resamples" + " and stop_after" * ("stop_after" in result.settings)
-    at_most = "at most " * result.critical_value_is_bound
     lines = [
         f"Hypothesis   {result.hypothesis}",
         f"Verdict      {verdict} at alpha = {result.alpha:g}"
-        + (f"  (too close to call: raise {to_raise})" if result.too_close_to_call else "")
-        + "  (other searches decide otherwise)" * result.depends_on_search,
+        + (f"  (too close to call: raise {to_raise})" if result.too_close_to_call else ""),
         f"p-value      {result.pvalue:.4g}   (95 % Monte Carlo interval {low:.4g} to {high:.4g})",
-        *_range_in_words(result),
         f"Statistic    {result.measure} = {result.statistic:.6g}   "
-        f"(critical value {at_most}{result.critical_value:.6g})",
+        f"(critical value {result.critical_value:.6g})",
         *_search_in_words(result),
         f"Data         {result.n_samples} rows, {result.n_members} member"
         f"{'s' if result.n_members > 1 else ''}, {result.n_classes} classes; seed {result.seed}",
@@ -60,21 +57,13 @@ def result_in_words(result: Any) -> str:
     return "\n".join(lines + [f"Note         {note}" for note in result.notes])
 
 
-def _range_in_words(result: Any) -> list[str]:
-    if not result.other_searches:
-        return []
-    low, high = result.pvalue_range
-    n, several = len(result.other_searches), "es" * (len(result.other_searches) > 1)
-    return [f"             with {n} other search{several} of these data: {low:.4g} to {high:.4g}"]
-
-
 def _search_in_words(result: Any) -> list[str]:
     run = f"Run          null {result.null}, {result.n_resamples} resamples"
     if result.n_members == 1:
         return [run]
     return [
+        f"Minimum      {result.measure} = {result.minimum:.6g}, at these weights:",
         f"Weights      {weights_in_words(result.weights, result.members)}",
-        "             chosen on these rows, so they look better here than elsewhere",
-        f"{run}; minimizer {result.minimizer}, {result.n_evaluations} evaluations"
-        f"{'' if result.converged else ' (budget spent before convergence)'}",
+        "             fitted to these rows; expect worse calibration on new data",
+        f"{run}; minimizer {result.minimizer}, {result.n_evaluations} evaluations",
     ]

@@ -10,7 +10,7 @@ import itertools
 import numpy as np
 
 import hullcal as hc
-from hullcal.minimizers import Cobyla, Exact, Pairwise, Random, Slsqp
+from hullcal.minimizers import Cobyla, Exact, Pairwise, Random, Slsqp, Steepest
 
 N_SAMPLES, N_MEMBERS, N_CLASSES = 60, 3, 3
 SEED = 20230419
@@ -91,13 +91,14 @@ def tested(measure, null):
     }
     # Restarts of the search are drawn by logarithms and cosines. What numpy contributes to
     # `stacked` decides which labels are drawn, and no number beyond that.
-    configuration = {**options, "minimizer": "pairwise", "data": digest(probs, labels)}
+    configuration = {**options, "minimizer": "steepest", "data": digest(probs, labels)}
     return entry(["libm"], configuration, found)
 
 
 #: A search, a measure that it takes, how many members, and what its bits rest on. Searches of scipy add
 #: up in numpy and in a library for matrices, which choose their loops by the processor.
 SEARCHES = {
+    "steepest": (Steepest(max_evaluations=60), "ece_conf", 3, ["libm"]),
     "pairwise": (Pairwise(max_evaluations=300), "ece_conf", 3, ["libm"]),
     "exact": (Exact(), "ece_cwise", 2, []),
     "random": (Random(max_evaluations=300), "ece_conf", 3, ["numpy"]),

@@ -26,6 +26,7 @@ _SEARCHES = {
     "pairwise": hc.minimizers.Pairwise(max_evaluations=30),
     "random": hc.minimizers.Random(max_evaluations=20),
     "slsqp": hc.minimizers.Slsqp(max_evaluations=6),
+    "steepest": hc.minimizers.Steepest(max_evaluations=6),
 }
 _SIDE = 50
 

@@ -32,17 +32,6 @@ _PASSES = [
     "tests/test_passes.py::test_passes_are_worth_while",
     "tests/test_passes.py::test_an_offset_is_subtracted",
 ]
-_SKETCH = [
-    "tests/test_hl_sketch.py::test_exactly_0_and_exactly_1",
-    "tests/test_hl_sketch.py::test_cells_cover",
-    "tests/test_hl_sketch.py::test_cells_keep_the_order",
-    "tests/test_hl_sketch.py::test_a_class_that_nobody",
-    "tests/test_hl_sketch.py::test_an_event_of_probability_0",
-    "tests/test_hl_sketch.py::test_a_tiny_probability",
-    "tests/test_hl_sketch.py::test_row_weights_are_copies",
-    "tests/test_hl_sketch.py::test_bins_have_enough",
-    "tests/test_hl_sketch.py::test_the_number_of_cells",
-]
 _STACKED = [
     "tests/test_stacked.py::test_a_model_that_says_nothing",
     "tests/test_stacked.py::test_what_the_calibrated",
@@ -64,12 +53,6 @@ TESTS = {
     "src/hullcal/measures/_all_pairs.py": [_LETTER, *_BY_HAND[9:]],
     "src/hullcal/measures/_base.py": [_LETTER, _ENTRIES, "tests/test_measure_contract.py::"],
     "src/hullcal/measures/_custom.py": ["tests/test_measure_contract.py::*custom", _LETTER],
-    "src/hullcal/measures/_hl_bounds.py": [_LETTER, *_SKETCH[3:]],
-    "src/hullcal/measures/_hl_cells.py": [_LETTER, *_SKETCH],
-    "src/hullcal/measures/_hl_refined.py": [_LETTER, *_SKETCH[3:]],
-    "src/hullcal/measures/_hl_residuals.py": [*_BY_HAND[4:9], _LETTER],
-    "src/hullcal/measures/_hl_sketch.py": [_LETTER, *_SKETCH[3:]],
-    "src/hullcal/measures/_pair_sums.py": [_LETTER],
     "src/hullcal/measures/ece_conf.py": [
         *_BY_HAND[:4],
         _ENTRIES,

@@ -54,6 +54,29 @@ def shift(mixed, members, gaining, losing, step, out):  # type: ignore[no-untype
 
 
 @compiled
+def blend(mixed, members, member, amount, out):  # type: ignore[no-untyped-def]
+    """out = (1 - amount) * mixed + amount * member: a move towards it, or away if amount < 0."""
+    kept = 1.0 - amount
+    for i in range(mixed.shape[0]):
+        out[i] = kept * mixed[i] + amount * members[member, i]
+
+
+@compiled
+def end_of_group(bases, amounts, first):  # type: ignore[no-untyped-def]
+    """Where the bases end that are, with their moves, the same as the first: replicates at a start."""
+    last = first + 1
+    while last < bases.shape[0]:
+        for m in range(bases.shape[1]):
+            if bases[last, m] != bases[first, m]:
+                return last
+        for c in range(amounts.shape[1]):
+            if amounts[last, c] != amounts[first, c]:
+                return last
+        last += 1
+    return last
+
+
+@compiled
 def fill(target, value):  # type: ignore[no-untyped-def]
     """Every entry = value; a loop compiles in a fraction of the time a slice assignment takes."""
     for i in range(target.shape[0]):
@@ -65,6 +88,13 @@ def copy(source, target):  # type: ignore[no-untyped-def]
     """target = source, entry by entry."""
     for i in range(source.shape[0]):
         target[i] = source[i]
+
+
+@compiled
+def add(source, target):  # type: ignore[no-untyped-def]
+    """target += source, entry by entry."""
+    for i in range(source.shape[0]):
+        target[i] += source[i]
 
 
 @compiled
@@ -187,3 +217,31 @@ def maximum_likelihood(members, labels, row_weights, max_iterations, tolerance, 
             break
         for m in range(n_members):
             out[m] = gains[m] / norm
+
+
+@compiled
+def maximum_likelihoods(members, labels, row_weights, n_iterations, out):  # type: ignore[no-untyped-def]
+    """So many steps for each case; `out` is (n_cases, n_members)."""
+    for case in range(out.shape[0]):
+        maximum_likelihood(members, labels[case], row_weights[case], n_iterations, -1.0, out[case])
+
+
+@compiled
+def add_traits(probs, positions, out):  # type: ignore[no-untyped-def]
+    """Add rows of predictions to the traits of some members; see `hullcal.distinct.traits`."""
+    n_rows, _, n_classes = probs.shape
+    n_members = positions.shape[0]
+    roots = np.empty(n_classes)
+    for n in range(n_rows):
+        fill(roots, 0.0)
+        for m in range(n_members):
+            own = probs[n, positions[m]]
+            for k in range(n_classes):
+                roots[k] += own[k]
+        for k in range(n_classes):
+            roots[k] = math.sqrt(roots[k] / n_members)
+        for m in range(n_members):
+            own = probs[n, positions[m]]
+            for k in range(n_classes):
+                p = np.float64(own[k])
+                out[m] += p * (p + roots[k])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hullcal._compiled.jit import compiled, compiled_inline
 
 # What a stream is for: the last word of the counter.
-ROWS, LABELS, WEIGHTS, SEARCH, SIGNS, SPLITS, ORDERS = (np.uint64(purpose) for purpose in range(7))
+ROWS, LABELS, WEIGHTS, SEARCH, SIGNS, SPLITS = (np.uint64(purpose) for purpose in range(6))
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)

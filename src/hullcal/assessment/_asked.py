@@ -25,8 +25,8 @@ from hullcal.results import CalibrationTestResult
 
 Progress = Callable[[str, int, int], None]
 
-#: Both questions: contains a calibrated classifier, contains the truth.
-BOTH = ("recentered", "refit")
+#: Both questions: contains a calibrated classifier (by the null that suits the data), contains the truth.
+BOTH = (None, "refit")
 
 
 def assess(
@@ -34,8 +34,8 @@ def assess(
     labels: Any,
     *,
     measures: str | Measure | Sequence[str | Measure] = ("ece_conf",),
-    nulls: str | Null | Sequence[str | Null] = BOTH,
-    minimizer: str | Minimizer = "pairwise",
+    nulls: str | Null | Sequence[str | Null | None] = BOTH,
+    minimizer: str | Minimizer = "steepest",
     n_resamples: int = 999,
     alpha: float = 0.05,
     classes: Any = None,
@@ -43,7 +43,6 @@ def assess(
     from_log: bool = False,
     rng: int | np.random.Generator | None = None,
     stop_after: int | None = None,
-    pvalue_only: bool = False,
     engine: str | Engine | None = None,
     journal: str | Path | None = None,
     n_jobs: int = 1,
@@ -56,8 +55,8 @@ def assess(
     probs, labels, classes, from_logits, from_log
         As in `calibration_test`.
     measures, nulls : sequence, or one of them
-        All pairs of them are run, with the same seed.
-    minimizer, n_resamples, alpha, rng, stop_after, pvalue_only, engine, n_jobs
+        All pairs of them are run, with the same seed. Null None is the usual one of `calibration_test`.
+    minimizer, n_resamples, alpha, rng, stop_after, engine, n_jobs
         As in `calibration_test`.
     journal : path, optional
         A folder for the journals of all tests; see `calibration_test`.
@@ -69,7 +68,7 @@ def assess(
     Assessment
     """
     chosen = [measure_room.resolve(each) for each in _listed(measures, "measures", Measure)]
-    references = [null_room.resolve(each) for each in _listed(nulls, "nulls", Null)]
+    references = _listed(nulls, "nulls", Null)
     tests = [(g, reference) for g in chosen for reference in references]
     folders = _folders(journal, tests)
     if rng is None:
@@ -86,7 +85,6 @@ def assess(
             n_resamples=n_resamples,
             alpha=alpha,
             stop_after=stop_after,
-            pvalue_only=pvalue_only,
             journal=folder,
             rng=seed,
             n_jobs=n_jobs,
@@ -100,7 +98,7 @@ def assess(
             # Each test will say again what it has to say of the data.
             warnings.simplefilter("ignore", HullcalWarning)
             for plan in plans:
-                plan.check(data)
+                plan.beside(data).check(data)
         results: list[CalibrationTestResult] = []
         for plan, folder in zip(plans, folders, strict=True):
             report = _of_all(progress, plan, len(results), len(plans))
@@ -135,7 +133,7 @@ def _of_all(
 
 
 def _folders(
-    journal: str | Path | None, tests: Sequence[tuple[Measure, Null]]
+    journal: str | Path | None, tests: Sequence[tuple[Measure, str | Null | None]]
 ) -> list[Path | None]:
     """A folder for the journal of each test; tests of one name are numbered."""
     if journal is None:
@@ -143,7 +141,7 @@ def _folders(
     place = check_folder(journal, "journal")
     names: list[str] = []
     for g, reference in tests:
-        name = f"{g.name}-{reference.name}"
+        name = f"{g.name}-{null_room.resolve(reference).name}"
         earlier = sum(other.partition(".")[0] == name for other in names)
         names.append(f"{name}.{earlier + 1}" if earlier else name)
     return [place / name for name in names]

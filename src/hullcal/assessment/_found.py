@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -84,7 +84,7 @@ class Assessment:
         first = self.results[0]
         same = (first.measure, first.settings.get("measure"))
         own = [e for e in self.results if (e.measure, e.settings.get("measure")) == same]
-        return min(own, key=lambda result: result.statistic)
+        return min(own, key=lambda result: result.minimum)
 
     @property
     def combination(self) -> str:
@@ -105,7 +105,7 @@ class Assessment:
         found = {"accuracy": self.classifiers.accuracy(self.labels, weights=weights)}
         name, settings = self.best.measure, self.best.settings.get("measure", {})
         if name in measures.available():
-            measure = type(measures.resolve(name))(**settings)
+            measure = replace(measures.resolve(name), **settings)
             found[name] = measure(mixed, self.labels)
         return found
 
@@ -145,7 +145,6 @@ class Assessment:
                 "rejected": self.rejected(null),
                 "unclear": self.unclear(null),
                 "too_close_to_call": heard(own).close,
-                "depends_on_search": heard(own).depends,
                 "sentence": sentence(own),
                 "adjusted": [
                     {

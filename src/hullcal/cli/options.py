@@ -31,7 +31,6 @@ class TestOptions:
     n_resamples: int
     alpha: float
     stop_after: int | None
-    pvalue_only: bool
     seed: int | None
     jobs: int
     engine: str | None
@@ -107,15 +106,15 @@ _TEST = (
         "nulls",
         multiple=True,
         **known("nulls"),
-        help="How the reference distribution is made: recentered, stacked, refit, maximized or paper; "
-        "repeat for several. Left out, both questions are answered: recentered and refit.",
+        help="How the reference distribution is made: stacked, recentered, refit, maximized or paper; "
+        "repeat for several. Left out, both questions are answered: stacked and refit.",
     ),
     click.option(
         "--minimizer",
-        default="pairwise",
+        default="steepest",
         show_default=True,
         **known("minimizers", numbered=True),
-        help="The search, or pairwise:2000 for that many evaluations in each (usually 200).",
+        help="The search, or steepest:100 for that many evaluations from each start.",
     ),
     click.option(
         "-D",
@@ -138,12 +137,6 @@ _TEST = (
         type=click.IntRange(min=2),
         metavar="H",
         help="Stop resampling once H null values have reached the statistic; 10 is usual.",
-    ),
-    click.option(
-        "--pvalue-only",
-        is_flag=True,
-        help="End searches below the statistic: the same p-values much sooner where they are small, but "
-        "null values below the statistic are only bounds.",
     ),
     click.option(
         "--seed",

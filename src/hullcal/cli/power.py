@@ -56,14 +56,14 @@ _CALLED = {
 )
 @click.option(
     "--null",
-    default="recentered",
+    default="stacked",
     show_default=True,
     **known("nulls"),
     help="How reference distributions are made.",
 )
 @click.option(
     "--minimizer",
-    default="pairwise",
+    default="steepest",
     show_default=True,
     **known("minimizers", numbered=True),
     help="The search.",

@@ -40,7 +40,6 @@ def run_tests(files: Files, how: TestOptions) -> Any:
             alpha=how.alpha,
             rng=how.seed,
             stop_after=how.stop_after,
-            pvalue_only=how.pvalue_only,
             engine=engine,
             journal=how.journal,
             n_jobs=how.jobs,

@@ -88,7 +88,7 @@ def command(
     ways. With `--output`, finished work survives whatever happens, and `--resume` continues it.
 
     \b
-    hullcal simulate --scenario S1 --scenario S3 --measure ece_conf --null recentered --jobs -1
+    hullcal simulate --scenario S1 --scenario S3 --measure ece_conf --null stacked --jobs -1
     hullcal simulate -N 100 -N 500 --spread 0.01 --spread 0.1 --output study --jobs 8
     hullcal simulate --grid study.toml --output study --resume
     """  # noqa: D301

@@ -24,7 +24,7 @@ from hullcal.cli.options import check_outputs, input_options, known
 )
 @click.option(
     "--minimizer",
-    default="pairwise",
+    default="steepest",
     show_default=True,
     **known("minimizers"),
     help="The search.",
@@ -51,6 +51,7 @@ def command(
     """
     import hullcal
     from hullcal import io
+    from hullcal.simulation.specs import minimizer_of
 
     check_outputs(force=force, output=output)
     if output is not None and output.suffix.lower() not in (".json", ".csv", ".txt", ""):
@@ -58,7 +59,8 @@ def command(
             f"`--output` must end in .json, .csv or .txt; got {output.name!r}. Choose one of them."
         )
     classifiers, labels = files.read()
-    found = hullcal.minimize(classifiers, labels, measure=measure, minimizer=minimizer, rng=seed)
+    search = minimizer_of(minimizer).minimizer
+    found = hullcal.minimize(classifiers, labels, measure=measure, minimizer=search, rng=seed)
     lines = "\n".join(repr(float(weight)) for weight in found.weights)
     tell(f"{found}\nseed {found.seed}")
     if output is None:

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError, check_set_and_labels
+from hullcal.distinct import traits
 from hullcal.engines._dask_members import order_of_members
 from hullcal.engines._dask_words import placed
 from hullcal.engines.jobs import Job, Rows
-from hullcal.engines.pair_jobs import PairSums
 from hullcal.engines.stores import Store
 
 Floats = NDArray[np.float64]
@@ -84,6 +84,11 @@ def summary(chunk: Chunk) -> Summary:
     return Summary(chunk.notes, order_of_members(chunk.rows.probs))
 
 
+def traits_of(chunk: Chunk, positions: NDArray[np.int64]) -> Floats:
+    """The chunk's share of the sums that number the distinct members."""
+    return traits(chunk.rows.probs, positions)
+
+
 def sums_over(chunk: Chunk, job: Job, size: int) -> Floats:
     """The job's sums over each range of the chunk, (n_ranges, *job.shape)."""
     rows = chunk.rows
@@ -92,11 +97,6 @@ def sums_over(chunk: Chunk, job: Job, size: int) -> Floats:
         here = slice(begin, begin + size)
         sums.append(job.over(Rows(rows.probs[here], rows.labels[here], rows.first + begin)))
     return np.stack(sums)
-
-
-def sums_between(chunk: Chunk, other: Chunk, job: PairSums) -> Floats:
-    """The job's sums over all pairs of rows of two chunks."""
-    return job.between(other.rows, chunk.rows)
 
 
 def itself(value: Any) -> Any:

@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError
-from hullcal.engines._dask_chunks import Summary, itself, summary, sums_between, sums_over
+from hullcal.engines._dask_chunks import Summary, itself, summary, sums_over, traits_of
 from hullcal.engines._dask_origins import Bounds
 from hullcal.engines.engine import EngineError
 from hullcal.engines.jobs import Job
-from hullcal.engines.pair_jobs import PairSums
 from hullcal.engines.streamed import Passes
 
 Floats = NDArray[np.float64]
@@ -46,6 +45,10 @@ class Chunks:
         """What each chunk has to say; the first error by rows is raised, not the first by time."""
         return self._ask(summary, 1)
 
+    def traits(self, positions: NDArray[np.int64]) -> Iterator[Floats]:
+        """Each chunk's share of the sums that number the distinct members."""
+        return self._ask(traits_of, 1, positions=positions)
+
     def sums(self, job: Job, size: int) -> Iterator[Floats]:
         """A job's sums over each range, chunk by chunk."""
         longest = max(last - first for first, last in self._bounds)
@@ -54,12 +57,6 @@ class Chunks:
             large = len(pickle.dumps(job, protocol=5)) > _SMALL
             sent = self._client.submit(itself, job, pure=False) if large else job
         return self._ask(sums_over, max(1, _TAKEN // max(1, expected)), job=sent, size=size)
-
-    def pair_sums(self, job: PairSums) -> Iterator[Floats]:
-        """A job's sums over each pair of chunks, a chunk with itself included."""
-        for first in range(len(self)):
-            others = self._futures[first:]
-            yield from self._ask_of(others, sums_between, 1, other=self._futures[first], job=job)
 
     def release(self) -> None:
         """Let the workers forget the chunks, also those that they have not made yet."""
@@ -215,10 +212,4 @@ class DaskPasses(Passes):
         for ranges in self._chunks.sums(job, self._size):
             for sums in ranges:
                 total += sums
-        return total
-
-    def pair_total(self, job: PairSums) -> Floats:
-        total = np.zeros(job.shape)
-        for sums in self._chunks.pair_sums(job):
-            total += sums
         return total

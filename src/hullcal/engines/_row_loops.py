@@ -20,7 +20,8 @@ from hullcal._compiled.jit import (
     compiled_part,
     row_driver,
 )
-from hullcal._compiled.mixing import cumulate, fill, invert, mix, shift
+from hullcal._compiled.mixing import blend, copy, cumulate, end_of_group, fill, invert, mix
+from hullcal._compiled.places import SAME
 from hullcal._compiled.resampling import LEAF, unit_drawn
 from hullcal._compiled.streams import LABELS, uniform
 
@@ -50,12 +51,19 @@ def end_of_block(begin, first, n_rows, block_rows, rows_per_unit):  # type: igno
 @compiled
 def count_leaf(key, replicates, draws, leaf, n_units, counts):  # type: ignore[no-untyped-def]
     """How often each unit of a leaf was drawn by each replicate, given its draws in the leaf."""
+    most = 0
     for r in range(replicates.shape[0]):
+        most = max(most, draws[r])
+    units = np.empty(most, dtype=np.uint32)
+    for r in range(replicates.shape[0]):
+        # Drawn first and counted then: the former is done several at a time.
+        for draw in range(draws[r]):
+            units[draw] = unit_drawn(key, replicates[r], leaf, draw, n_units)
         own = counts[r]
         for unit in range(own.shape[0]):
             own[unit] = 0
         for draw in range(draws[r]):
-            own[unit_drawn(key, replicates[r], leaf, draw, n_units)] += 1
+            own[units[draw]] += 1
 
 
 @compiled
@@ -99,16 +107,16 @@ def fill_cases(  # type: ignore[no-untyped-def]
 
 
 @row_driver(
-    L1, GIVEN_LABELS, INT, INT, INT, U1, L1, F1, L2, INT, INT, F1, INT, F2, L1, L1, L2, F1, F2
+    L1, GIVEN_LABELS, INT, INT, INT, U1, L1, F1, L2, INT, INT, F1, INT, INT, F2, L1, F2, F2
 )  # fmt: skip
 def residuals(  # type: ignore[no-untyped-def]
     accumulate, probs, positions, labels, first, block_rows,
     kind, key, replicates, label_weights, draws, n_units, rows_per_unit,
-    parameters, scratch_size, bases, cases, ends, pairs, amounts, states,
+    parameters, scratch_size, keeps_places, bases, cases, amounts, states,
 ):  # fmt: skip
-    """Add rows to the residual sums of all moves; those of base b end at ends[b]."""
+    """Add rows to the residual sums of all moves, base by base, or of the bases themselves."""
     n_rows, _, n_classes = probs.shape
-    n_members, n_cases = positions.shape[0], replicates.shape[0]
+    n_members, n_cases, n_moves = positions.shape[0], replicates.shape[0], amounts.shape[1]
     room = np.empty(n_members * n_classes * block_rows)
     labels_room = np.empty(n_cases * block_rows, dtype=np.int32)
     weights_room = np.empty(n_cases * block_rows)
@@ -137,15 +145,23 @@ def residuals(  # type: ignore[no-untyped-def]
         flat_members = members.reshape(n_members, size)
         base, flat_trial = base_room[:size], trial_room[:size]
         trial = flat_trial.reshape(n_classes, n_block)
-        move = 0
-        for b in range(bases.shape[0]):
-            y, w = case_labels[cases[b]], case_weights[cases[b]]
-            mix(members, bases[b], base.reshape(n_classes, n_block))
-            while move < ends[b]:
-                gaining, losing = np.uint64(pairs[move, 0]), np.uint64(pairs[move, 1])
-                shift(base, flat_members, gaining, losing, amounts[move], flat_trial)
-                accumulate(trial, y, w, parameters, states[move], scratch)
-                move += 1
+        group = 0
+        while group < bases.shape[0]:
+            last = end_of_group(bases, amounts, group)
+            mix(members, bases[group], base.reshape(n_classes, n_block))
+            for c in range(max(1, n_moves)):
+                if n_moves == 0:
+                    copy(base, flat_trial)
+                elif amounts[group, c] == 0.0:
+                    continue
+                else:
+                    blend(base, flat_members, np.uint64(c // 2), amounts[group, c], flat_trial)
+                for b in range(group, last):
+                    y, w = case_labels[cases[b]], case_weights[cases[b]]
+                    if keeps_places != 0 and b > group:
+                        scratch[-1] = SAME
+                    accumulate(trial, y, w, parameters, states[b * max(1, n_moves) + c], scratch)
+            group = last
         begin = end
 
 
@@ -159,12 +175,12 @@ def _expand(counts, rows, copies):  # type: ignore[no-untyped-def]
     place = 0
     for n in range(counts.shape[0]):
         count = counts[n]
-        for copy in range(4):
-            rows[place + copy] = n
-            copies[place + copy] = copy
-        for copy in range(4, count):
-            rows[place + copy] = n
-            copies[place + copy] = copy
+        for number in range(4):
+            rows[place + number] = n
+            copies[place + number] = number
+        for number in range(4, count):
+            rows[place + number] = n
+            copies[place + number] = number
         place += count
     return place
 

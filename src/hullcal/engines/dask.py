@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from hullcal._validation import InvalidInputError, check_integer
 from hullcal._validation.errors import refusal
 from hullcal.engines._dask_cluster import connected
@@ -26,9 +28,9 @@ __all__ = ["Dask", "EngineError"]
 class Dask(Engine):
     """The workers of a Dask cluster; p-values are those of one machine.
 
-    No chunking and no number of workers changes a bit of results by ECE and disjoint pairs, and one
-    machine finds the same bits in large data. Sums over all pairs of rows may differ in the last bits,
-    and `hl_cwise` is had from cells of like probabilities, with its error stated.
+    No chunking and no number of workers changes a bit of a result, and one machine finds the same bits
+    in large data. Measures have to add up over rows: the ECEs and `skce_ul` do, `hl_cwise` and the
+    other SKCE estimators do not.
 
     With this engine `probs` can be a dask array, chunked in any way, or the path of a Zarr store or
     of a folder of `.npy`, `.npz` or Parquet shards, which workers read for themselves; with
@@ -88,6 +90,8 @@ def _sent(origin: Origin, client: Any, size: int) -> Chunks:
 class DaskData(Data):
     """Predictions and labels on workers, checked there."""
 
+    fits_memory = False
+
     def __init__(self, origin: Origin, chunks: Chunks, size: int) -> None:
         self.n_samples, self.n_members, self.n_classes = self._shape = origin.shape
         self.members, self.notes = origin.members, origin.notes
@@ -97,7 +101,8 @@ class DaskData(Data):
             self._distinct = origin.distinct
             return
         summaries = list(chunks.summaries())
-        self._distinct = distinct_members(one.order for one in summaries)
+        found = distinct_members(one.order for one in summaries)
+        self._distinct = found.numbered(np.sum(list(chunks.traits(found.positions)), axis=0))
         self.notes += merged([one.notes for one in summaries], self.n_samples * self.n_members)
 
     def check(self, measure: Measure, *, in_memory: bool, draws_rows: bool) -> None:
@@ -105,25 +110,15 @@ class DaskData(Data):
             raise InvalidInputError(
                 'engine "dask" has no predictions in memory, which the null or the minimizer needs for '
                 f'measure `{measure.name}`. Use null="recentered", "refit" or "maximized" and '
-                'minimizer="pairwise", or engine="local" on data that fit into memory.'
+                'minimizer="steepest", or engine="local" on data that fit into memory.'
             )
-        if measure.over_chunks() is not None:
-            return
-        if measure.finish_pairs is None or measure.parameters_without_average() is None:
+        if not measure.streams():
             raise InvalidInputError(
-                f'measure `{measure.name}` cannot be added up over chunks, so engine "dask" cannot '
-                'evaluate it. Use "ece_conf", "ece_cwise", "hl_cwise" or SKCE with a bandwidth that '
-                'is a number, or engine="local" on data that fit into memory.'
-            )
-        if draws_rows:
-            raise InvalidInputError(
-                'engine "dask" cannot draw rows for a sum over pairs of rows, which measure '
-                f'`{measure.name}` is. Use null="refit" or "maximized", measure="skce_ul", or '
-                'engine="local" on data that fit into memory.'
+                f'engine "dask" adds up over rows, which measure `{measure.name}` does not. Use '
+                '"ece_conf", "ece_cwise", their smooth forms or "skce_ul" with a bandwidth that is a '
+                'number, or engine="local" on data that fit into memory.'
             )
 
     def problem(self, measure: Measure, *, in_memory: bool, n_jobs: int) -> Problem:
         passes = DaskPasses(self._chunks, self._distinct.positions, self._shape, self._size)
-        # What does not add up over chunks does so over pairs of them.
-        form = measure.over_chunks() or measure
-        return Problem(Streamed.of(form, passes), self._distinct)
+        return Problem(Streamed.of(measure, passes), self._distinct)

@@ -64,6 +64,8 @@ class Data(ABC):
     #: The set itself and its labels, where they are in memory.
     classifiers: ClassifierSet | None = None
     labels: NDArray[np.int32] | None = None
+    #: Whether predictions can be packed in memory.
+    fits_memory: bool = True
 
     @abstractmethod
     def check(self, measure: Measure, *, in_memory: bool, draws_rows: bool) -> None:

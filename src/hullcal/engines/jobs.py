@@ -162,20 +162,21 @@ class _OverCases(Job):
 
 @dataclass(frozen=True, kw_only=True)
 class Residuals(_OverCases):
-    """Residual sums of a measure at many weights: moves from a few places, each for one case."""
+    """Residual sums of a measure after moves from some bases, each for one case.
+
+    Moves are those of `Objective.moves`; without a column of them, the sums at the bases themselves.
+    """
 
     measure: Measure
     parameters: Floats
     bases: Floats
     case_of: Integers
-    #: Where the moves of each base end.
-    ends: Integers
-    pairs: Integers
     amounts: Floats
 
     @property
     def shape(self) -> tuple[int, int]:
-        return len(self.amounts), self.measure.state_size(self.n_classes)
+        n_bases, n_moves = self.amounts.shape
+        return n_bases * max(1, n_moves), self.measure.state_size(self.n_classes)
 
     def _add(self, rows: Rows, sums: Floats) -> None:
         assert self.measure.accumulate is not None
@@ -189,10 +190,9 @@ class Residuals(_OverCases):
             *self._case_arguments(rows),
             self.parameters,
             self.measure.scratch_size(self.n_classes, self._block_rows),
+            int(self.measure.keeps_places),
             self.bases,
             self.case_of,
-            self.ends,
-            self.pairs,
             self.amounts,
             sums,
         )

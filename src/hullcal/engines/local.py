@@ -65,6 +65,7 @@ class LocalData(Data):
         self.n_classes = classifiers.n_classes
         self.members, self.notes = classifiers.members, classifiers.notes
         self.classifiers, self.labels = classifiers, labels
+        self.fits_memory = _fits(classifiers)
         # Several tests of the same data share what is packed for the first.
         self._packed: Problem | None = None
 
@@ -95,8 +96,15 @@ def _stays_in_place(classifiers: ClassifierSet) -> bool:
         return False
     if classifiers.n_classes < MANY_CLASSES:
         return True
+    return not _fits(classifiers)
+
+
+def _fits(classifiers: ClassifierSet) -> bool:
+    size = classifiers.probs.size
+    if size < _LARGE:
+        return True
     left = available()
-    return left is not None and 8 * size > _SHARE * left
+    return left is None or 8 * size <= _SHARE * left
 
 
 def packed_problem(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hullcal.measures import Measure
+from hullcal.simplex import moved
 
 Floats = NDArray[np.float64]
 
@@ -20,24 +19,6 @@ EM_ITERATIONS = 500
 EM_TOLERANCE = 1e-9
 #: Probabilities that may be read before the next look at the clock and the keyboard.
 READ_AT_ONCE = 50_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Moves:
-    """Points whose values a search wants to know: transfers of weight from one place, for one case.
-
-    Value i is that of `base` with `amounts[i]` moved to member pairs[i, 0] from member pairs[i, 1].
-    """
-
-    case: int
-    base: Floats
-    pairs: NDArray[np.int64]
-    amounts: Floats
-
-    @classmethod
-    def none(cls, case: int, base: Floats) -> Moves:
-        """The value at the place itself."""
-        return cls(case, base, np.zeros((1, 2), dtype=np.int64), np.zeros(1))
 
 
 class Objective(ABC):
@@ -73,6 +54,18 @@ class Objective(ABC):
     @abstractmethod
     def values(self, weights: Floats, cases: NDArray[np.int64]) -> Floats:
         """g at each row of `weights`, for the case named beside it."""
+
+    def moves(self, bases: Floats, cases: NDArray[np.int64], amounts: Floats) -> Floats:
+        """g after every move from every base, (n_bases, 2 * n_members); +inf where there is none.
+
+        Column c of `amounts` is a move to (1 - a) * base + a * e_m with m = c // 2: towards a member,
+        or away from it if a < 0; none if a = 0. Each base stands for the case named beside it.
+        """
+        values = np.full(amounts.shape, np.inf)
+        rows, columns = np.nonzero(amounts)
+        points = moved(bases[rows], columns // 2, amounts[rows, columns])
+        values[rows, columns] = self.values(points, cases[rows])
+        return values
 
     @abstractmethod
     def at(self, weights: Floats) -> Floats:
@@ -121,10 +114,6 @@ class Objective(ABC):
     def threads(self, wanted: int) -> int:
         """On how many threads replicates are to be searched."""
 
-    def notes_at(self, weights: Floats) -> tuple[str, ...]:
-        """What a user should hear of how exact g is at these weights."""
-        return ()
-
     def parts(self, *, starts: bool = True) -> Iterator[Objective]:
         """Objectives to be searched in the place of this one: all its cases, in order."""
         yield self
@@ -132,22 +121,3 @@ class Objective(ABC):
 
 #: draw(first, last) is the objective of replicates first to last - 1, one case each.
 Draw = Callable[[int, int], Objective]
-
-
-class StepwiseObjective(Objective):
-    """An objective to be asked for many points at a time: every answer takes a pass over the data."""
-
-    __slots__ = ()
-    #: How many moves a search should ask for after it took one, and how many at most: a pass over
-    #: the data costs as much as some fifteen moves.
-    ahead: ClassVar[tuple[int, int]] = (8, 64)
-
-    @abstractmethod
-    def answer(self, moves: Sequence[Moves]) -> Floats:
-        """Values of all moves, one after the other."""
-
-    def values(self, weights: Floats, cases: NDArray[np.int64]) -> Floats:
-        return self.answer([Moves.none(int(c), w) for c, w in zip(cases, weights, strict=True)])
-
-    def at(self, weights: Floats) -> Floats:
-        return self.answer([Moves.none(case, weights) for case in range(self.n_cases)])

@@ -10,13 +10,17 @@ from numpy.typing import NDArray
 
 from hullcal._compiled.jit import F1, F2, F3, I2, INT, L1, driver
 from hullcal._compiled.mixing import (
+    blend,
     cumulate,
     draw_labels,
     draw_of_many,
+    end_of_group,
     maximum_likelihood,
+    maximum_likelihoods,
     mix,
     turned,
 )
+from hullcal._compiled.places import SAME
 from hullcal._compiled.resampling import draw_counts
 from hullcal.engines.entries import Entries
 from hullcal.engines.fingerprint import fingerprint_of
@@ -128,20 +132,9 @@ class Packed(Objective):
 
     def values(self, weights: Floats, cases: NDArray[np.int64]) -> Floats:
         """g at each row of `weights`, for the case named beside it."""
-        out = np.empty(len(weights))
-        _values(
-            self.measure.value,
-            self.members,
-            self.labels,
-            self.row_weights,
-            self.parameters,
-            self.offset,
-            *self.sizes,
-            np.ascontiguousarray(weights),
-            cases,
-            out,
-        )
-        return out
+        return self._evaluated(np.ascontiguousarray(weights), cases, np.zeros((len(weights), 0)))[
+            :, 0
+        ]
 
     def at(self, weights: Floats) -> Floats:
         """g at the same weights for all cases."""
@@ -156,6 +149,28 @@ class Packed(Objective):
             alone = replace(part, members=part.mixed(weights)[np.newaxis])
             found.append(alone.values(np.ones((part.n_cases, 1)), np.arange(part.n_cases)))
         return np.concatenate(found)
+
+    def moves(self, bases: Floats, cases: NDArray[np.int64], amounts: Floats) -> Floats:
+        return self._evaluated(bases, cases, amounts)
+
+    def _evaluated(self, bases: Floats, cases: NDArray[np.int64], amounts: Floats) -> Floats:
+        """g after every move, or at the bases themselves where there is no column of moves."""
+        out = np.empty((len(bases), max(1, amounts.shape[1])))
+        _evaluate(
+            self.measure.value,
+            self.members,
+            self.labels,
+            self.row_weights,
+            self.parameters,
+            self.offset,
+            *self.sizes,
+            int(self.measure.keeps_places),
+            bases,
+            cases,
+            amounts,
+            out,
+        )
+        return out
 
     @property
     def _rows_count_once(self) -> bool:
@@ -184,8 +199,10 @@ class Packed(Objective):
         if self.settled_starts is not None:
             return self.settled_starts
         out = np.full((self.n_cases, 2, self.n_members), 1.0 / self.n_members)
-        for labels, row_weights, starts in zip(self.labels, self.row_weights, out, strict=True):
-            maximum_likelihood(self.members, labels, row_weights, START_ITERATIONS, -1.0, starts[1])
+        likeliest = np.empty((self.n_cases, self.n_members))
+        data = self.members, self.labels, self.row_weights
+        maximum_likelihoods(*data, START_ITERATIONS, likeliest)
+        out[:, 1] = likeliest
         return out
 
     def maximum_likelihood(self) -> Floats:
@@ -200,11 +217,6 @@ class Packed(Objective):
         """The objective whose residual vector has the first case's at `weights` subtracted."""
         mixed = self.mixed(weights)
         return replace(self, offset=self.measure.offset_at(mixed, self.labels[0], self.parameters))
-
-    def reordered(self, order: NDArray[np.int64]) -> Packed:
-        """The same set with its members in another order."""
-        assert self.entries is None
-        return replace(self, members=self.members[order])
 
     def fingerprint(self) -> Floats:
         chances = self.members[:, self.labels[0], np.arange(self.n_samples)]
@@ -244,15 +256,37 @@ class Packed(Objective):
         return replace(self, labels=labels, row_weights=row_weights)
 
 
-@driver(F3, I2, F2, F1, F1, INT, INT, F2, L1, F1)
-def _values(  # type: ignore[no-untyped-def]
-    value, members, labels, row_weights, parameters, offset, state_size, scratch_size,
-    weights, cases, out,
+@driver(F3, I2, F2, F1, F1, INT, INT, INT, F2, L1, F2, F2)
+def _evaluate(  # type: ignore[no-untyped-def]
+    value, members, labels, row_weights, parameters, offset, state_size, scratch_size, keeps_places,
+    bases, cases, amounts, out,
 ):  # fmt: skip
-    mixed = np.empty(members.shape[1:])
+    n_members, n_classes, n_samples = members.shape
+    flat_members = members.reshape(n_members, n_classes * n_samples)
+    base, trial = np.empty(n_classes * n_samples), np.empty(n_classes * n_samples)
     state = np.zeros(state_size)
     scratch = np.zeros(scratch_size)
-    for r in range(weights.shape[0]):
-        mix(members, weights[r], mixed)
-        case = cases[r]
-        out[r] = value(mixed, labels[case], row_weights[case], parameters, offset, state, scratch)
+    n_moves = amounts.shape[1]
+    first = 0
+    while first < bases.shape[0]:
+        last = end_of_group(bases, amounts, first)
+        mix(members, bases[first], base.reshape(n_classes, n_samples))
+        for c in range(max(1, n_moves)):
+            mixed = base
+            if n_moves > 0:
+                amount = amounts[first, c]
+                if amount == 0.0:
+                    out[first:last, c] = np.inf
+                    continue
+                blend(base, flat_members, np.uint64(c // 2), amount, trial)
+                mixed = trial
+            classes = mixed.reshape(n_classes, n_samples)
+            for b in range(first, last):
+                case = cases[b]
+                if keeps_places != 0 and b > first:
+                    scratch[-1] = SAME
+                out[b, c] = value(
+                    classes, labels[case], row_weights[case],
+                    parameters, offset, state, scratch,
+                )  # fmt: skip
+        first = last

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,10 +16,8 @@ from hullcal.engines.objective import (
     EM_TOLERANCE,
     START_ITERATIONS,
     Draw,
-    Moves,
-    StepwiseObjective,
+    Objective,
 )
-from hullcal.engines.pair_jobs import PairSums
 from hullcal.measures import Measure
 
 Floats = NDArray[np.float64]
@@ -45,13 +42,9 @@ class Passes(ABC):
     def total(self, job: Job) -> Floats:
         """The job's sums over all rows."""
 
-    def pair_total(self, job: PairSums) -> Floats:
-        """The job's sums over all pairs of rows, if any two ranges can be brought together."""
-        raise NotImplementedError
-
 
 @dataclass(frozen=True, slots=True)
-class Streamed(StepwiseObjective):
+class Streamed(Objective):
     """g by passes; cases are drawn anew in each of them."""
 
     measure: Measure
@@ -101,21 +94,28 @@ class Streamed(StepwiseObjective):
             "rows_per_unit": self.measure.rows_per_unit,
         }
 
-    def answer(self, moves: Sequence[Moves]) -> Floats:
-        most = self._most_sums
-        found: list[Floats] = []
-        some: list[Moves] = []
-        room = most
-        for one in moves:
-            for first in range(0, len(one.amounts), most):
-                here = slice(first, first + most)
-                part = Moves(one.case, one.base, one.pairs[here], one.amounts[here])
-                if room < len(part.amounts):
-                    found.append(self._pass(some))
-                    some, room = [], most
-                some.append(part)
-                room -= len(part.amounts)
-        return np.concatenate([*found, self._pass(some)])
+    def values(self, weights: Floats, cases: NDArray[np.int64]) -> Floats:
+        return self._answered(weights, cases, np.zeros((len(weights), 0))).ravel()
+
+    def at(self, weights: Floats) -> Floats:
+        cases = np.arange(self.n_cases)
+        return self.values(np.repeat(weights[np.newaxis], len(cases), axis=0), cases)
+
+    def moves(self, bases: Floats, cases: NDArray[np.int64], amounts: Floats) -> Floats:
+        values = self._answered(bases, cases, amounts)
+        values[amounts == 0.0] = np.inf
+        return values
+
+    def _answered(self, bases: Floats, cases: NDArray[np.int64], amounts: Floats) -> Floats:
+        """Values at the bases, or after their moves, in as few passes as sums leave room for."""
+        n_moves = max(1, amounts.shape[1])
+        at_once = max(1, self._most_sums // n_moves)
+        found = []
+        for first in range(0, len(bases), at_once):
+            here = slice(first, first + at_once)
+            states = self._states(bases[here], cases[here], amounts[here])
+            found.append(self._finished(states).reshape(-1, n_moves))
+        return np.concatenate(found)
 
     @property
     def _most_sums(self) -> int:
@@ -123,32 +123,19 @@ class Streamed(StepwiseObjective):
         size = 8 * self.measure.state_size(self.n_classes) * self.passes.n_returned
         return max(1, _SUMS // size)
 
-    def _pass(self, moves: Sequence[Moves]) -> Floats:
-        finish_pairs = self.measure.finish_pairs
-        if finish_pairs is None:
-            return self._finished(self._states(moves))
-        sums = self.passes.pair_total(PairSums(**self._asked(moves)))
-        return np.array([finish_pairs(own, self.n_samples) for own in sums])
-
-    def _states(self, moves: Sequence[Moves]) -> Floats:
-        return self.passes.total(Residuals(**self._asked(moves)))
-
-    def _asked(self, moves: Sequence[Moves]) -> dict[str, Any]:
-        """The fields of a job about these moves."""
-        cases = np.array([one.case for one in moves])
+    def _states(self, bases: Floats, cases: NDArray[np.int64], amounts: Floats) -> Floats:
         # Only the cases that are asked for have to be drawn.
         wanted, case_of = np.unique(cases, return_inverse=True)
-        return {
-            "measure": self.measure,
-            "parameters": self.parameters,
-            "cases": self.cases.only(wanted),
-            "bases": np.array([one.base for one in moves]),
-            "case_of": case_of.astype(np.int64),
-            "ends": np.cumsum([len(one.amounts) for one in moves]),
-            "pairs": np.concatenate([one.pairs for one in moves]),
-            "amounts": np.concatenate([one.amounts for one in moves]),
+        job = Residuals(
+            measure=self.measure,
+            parameters=self.parameters,
+            cases=self.cases.only(wanted),
+            bases=np.ascontiguousarray(bases),
+            case_of=case_of.astype(np.int64),
+            amounts=np.ascontiguousarray(amounts),
             **self._common,
-        }
+        )
+        return self.passes.total(job)
 
     def _finished(self, states: Floats) -> Floats:
         finish = self.measure.finish
@@ -215,30 +202,9 @@ class Streamed(StepwiseObjective):
     def recentered(self, weights: Floats) -> Streamed:
         nothing = self.measure.no_offset(self.n_classes)
         data = replace(self, cases=Cases.data(), offset=nothing)
-        states = data._states([Moves.none(0, weights)])
+        states = data._states(weights[np.newaxis], np.zeros(1, dtype=np.int64), np.zeros((1, 0)))
         data._finished(states)
         return replace(self, offset=states[0, : len(nothing)].copy())
-
-    def error_bound(self, weights: Floats) -> float:
-        """At most how far g at these weights is from the exact measure, for the first case."""
-        if not self.measure.approximate:
-            return 0.0
-        here = [Moves.none(0, weights)]
-        finer = self.measure.refined(self._states(here)[0], self.n_samples)
-        closer = replace(self, measure=finer, parameters=finer.parameters(self.offset))
-        return finer.error_bound(closer._states(here)[0], self.n_samples)
-
-    def notes_at(self, weights: Floats) -> tuple[str, ...]:
-        """What a user should hear of how exact g is at these weights."""
-        if not self.measure.approximate:
-            return ()
-        bound = self.error_bound(weights)
-        # Rounding to two digits must not make it smaller.
-        stated = "may be infinite" if np.isinf(bound) else f"is at most {1.06 * bound:.2g} away"
-        return (
-            f"measure `{self.measure.name}` was added up over chunks, in cells of like probabilities: "
-            f"at these weights the exact value {stated}",
-        )
 
     def fingerprint(self) -> Floats:
         return self.passes.total(Fingerprint(**self._common)).ravel()

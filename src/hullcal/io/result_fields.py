@@ -20,8 +20,7 @@ _KINDS: dict[str, type[Result]] = {
 }
 #: Written for the reader's convenience, and computed anew when read.
 _DERIVED = (
-    *("pvalue", "pvalue_interval", "pvalue_range", "critical_value", "critical_value_is_bound"),
-    *("rejected", "n_resamples", "n_members"),
+    *("pvalue", "pvalue_interval", "critical_value", "rejected", "n_resamples", "n_members"),
 )
 _WORDS = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
 
@@ -160,7 +159,6 @@ _TYPES: dict[str, Callable[[str, Any], Any]] = {
     "bool": _exactly(bool),
     "dict[str, Any]": _settings,
     "tuple[str, ...]": _strings,
-    "tuple[float, ...]": _numbers,
     "int | None": _optional(_exactly(int)),
     "tuple[str, ...] | None": _optional(_strings),
 }

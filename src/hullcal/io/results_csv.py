@@ -20,6 +20,7 @@ _COLUMNS = (
     "null",
     "hypothesis",
     "statistic",
+    "minimum",
     "critical_value",
     "pvalue",
     "adjusted_pvalue",
@@ -32,10 +33,7 @@ _COLUMNS = (
     "n_classes",
     "weights",
     "members",
-    "critical_value_is_bound",
     "adjusted_rejected",
-    "pvalue_lowest",
-    "pvalue_highest",
 )
 
 
@@ -50,10 +48,8 @@ def to_csv(results: Result | Sequence[Result]) -> str:
     -------
     str
         With a header. `adjusted_pvalue` is Holm's over the tests of one null, and
-        `adjusted_rejected` the decision by it; `rejected` is that of the test alone. `pvalue_lowest`
-        and `pvalue_highest` are the `pvalue_range` of a test. `weights` are joined by semicolons;
-        `members` are a JSON list; `critical_value_is_bound` says whether `critical_value` is an upper
-        bound, as with `pvalue_only` where the test rejects. Text that a spreadsheet would take for a
+        `adjusted_rejected` the decision by it; `rejected` is that of the test alone. `weights`
+        are joined by semicolons; `members` are a JSON list. Text that a spreadsheet would take for a
         formula begins with an apostrophe.
     """
     listed = as_list(results)
@@ -70,8 +66,6 @@ def to_csv(results: Result | Sequence[Result]) -> str:
         data = _row(entry_of(result)) | {"adjusted_pvalue": adjusted.get(i)}
         if isinstance(result, CalibrationTestResult):
             data["adjusted_rejected"] = adjusted[i] <= result.alpha
-            data["critical_value_is_bound"] = result.critical_value_is_bound
-            data["pvalue_lowest"], data["pvalue_highest"] = result.pvalue_range
         lines.append(csv_line(_cell(data.get(column)) for column in _COLUMNS))
     return "".join(lines)
 
@@ -88,10 +82,11 @@ def _row(entry: dict[str, Any]) -> dict[str, Any]:
         row |= {"measure": row["test"], "n_members": 1}
         row["n_resamples"] = len(row["null_distribution"]) or None
     if row["kind"] == "minimize":
-        row |= {"statistic": row["value"], "n_members": len(row["weights"])}
+        row |= {"statistic": row["value"], "minimum": row["value"]}
+        row["n_members"] = len(row["weights"])
     if row.get("members") is not None:
         row["members"] = json.dumps(row["members"], ensure_ascii=False)
-    for name in ("statistic", "critical_value", "pvalue"):
+    for name in ("statistic", "minimum", "critical_value", "pvalue"):
         if name in row:
             row[name] = _Number(row[name])
     if "weights" in row:  # adding 0 takes the sign from a negative zero

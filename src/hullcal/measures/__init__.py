@@ -29,8 +29,8 @@ def _registry() -> dict[str, Measure]:
 def available() -> tuple[str, ...]:
     """Names of the measures that `measure=` accepts.
 
-    >>> available()
-    ('ece_conf', 'ece_cwise', 'hl_cwise', 'skce_b', 'skce_ul', 'skce_uq')
+    >>> print(*available())
+    ece_conf ece_conf_smooth ece_cwise ece_cwise_smooth hl_cwise skce_b skce_ul skce_uq
     """
     return tuple(sorted(_registry()))
 

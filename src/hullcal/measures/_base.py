@@ -37,7 +37,11 @@ class Measure:
     norm is the value, in the first places of `state`; `offset` is subtracted from that vector first.
     Row weights add up to the number of rows. An *additive* measure also offers the two halves of that
     loop, `accumulate` (a block of rows into `state`) and `finish` (a value from `state`), so that an
-    engine can run it over chunks. One that adds up over pairs of rows offers `finish_pairs`.
+    engine can run it over chunks.
+
+    Replicates are often evaluated at the same weights, and then only their labels differ. A measure that
+    *keeps places* leaves in `scratch` what does not depend on labels, and finds it there if
+    `hullcal._compiled.places.again` says that the predictions are those of the last call.
     """
 
     name: ClassVar[str]
@@ -45,11 +49,10 @@ class Measure:
     value: ClassVar[Callable[..., float]]
     accumulate: ClassVar[Callable[..., None] | None] = None
     finish: ClassVar[Callable[..., float] | None] = None
-    #: finish_pairs(sums, n_samples) is the value from the sums over all ordered pairs of rows, rows
-    #: paired with themselves included, and over the latter alone; see `engines.pair_jobs`.
-    finish_pairs: ClassVar[Callable[..., float] | None] = None
+    #: Whether the last float of `scratch` is the mark that `again` looks at.
+    keeps_places: ClassVar[bool] = False
     #: Whether a search may rely on derivatives.
-    smooth: ClassVar[bool] = False
+    differentiable: ClassVar[bool] = False
     #: Whether a short search finds as much as a long one: tests have the same power with either.
     easily_searched: ClassVar[bool] = False
     #: Whether the value is a norm of a residual vector from which an offset can be subtracted.
@@ -59,8 +62,6 @@ class Measure:
     #: Whether the value depends on the order of the rows.
     order_matters: ClassVar[bool] = False
     min_samples: ClassVar[int] = 1
-    #: Whether the value is only near that of the measure it is named after; see `refined`.
-    approximate: ClassVar[bool] = False
     #: Whether the form over entries needs the sums of all other probabilities, class by class.
     wants_rests: ClassVar[bool] = False
 
@@ -146,21 +147,6 @@ class Measure:
         except Exception:
             # Whatever a loop's author does with the mean member fails in its own way.
             return None
-
-    def over_chunks(self) -> Measure | None:
-        """The form of this measure that adds up over rows which are only ever seen in chunks.
-
-        That is the measure itself, or one that is `approximate`.
-        """
-        return self if self.streams() else None
-
-    def refined(self, state: Floats, n_samples: int) -> Measure:
-        """What to add up in a second pass for the `error_bound` of the value from these sums."""
-        raise NotImplementedError
-
-    def error_bound(self, state: Floats, n_samples: int) -> float:
-        """At most how far that value is from the exact one, from the sums of the second pass."""
-        raise NotImplementedError
 
     def over_entries(self, n_classes: int, n_samples: int) -> Measure | None:
         """The same measure of a few entries of the predictions, if it can be had from them.

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._compiled.jit import compiled, compiled_part, compiled_value
+from hullcal._compiled.jit import compiled, compiled_inline, compiled_part, compiled_value
 from hullcal._compiled.mixing import fill
+from hullcal._compiled.places import again
 from hullcal._compiled.sums import absolute_distance
-from hullcal._validation import check_integer
+from hullcal._validation import check_flag, check_integer
 from hullcal.binning import bin_index, bin_indices, edges
 from hullcal.measures._base import ROUNDING, Floats, Measure, as_floats
+from hullcal.measures._hats import add_to_hats, either, hat_of, hats_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,32 +29,59 @@ class ConfidenceECE(Measure):
     Equal-width bins of the largest probability; ties in the argmax go to the lowest class.
     Cost: N·K. The residual vector has B entries, the signed gaps.
 
+    With ``smooth=True``, named ``"ece_conf_smooth"``, hat functions stand for the bins: with c the
+    largest probability of a row and h = 1 if its class came true, else 0,
+
+    .. math:: \sum_{j=0}^{B} \Bigl|\frac1N \sum_{i=1}^{N} \varphi_j(c_i)\,(h_i - c_i)\Bigr|, \qquad
+              \varphi_j(c) = \max(0,\, 1 - |cB - j|).
+
+    It is continuous in c, where a row that crosses an edge takes its whole gap to another bin
+    otherwise. The residual vector has B + 1 entries.
+
     Examples
     --------
     >>> ConfidenceECE(n_bins=2)([[0.75, 0.25], [0.75, 0.25]], [0, 1])
     0.25
+    >>> ConfidenceECE(n_bins=2, smooth=True)([[0.5, 0.5], [0.75, 0.25]], [0, 1])
+    0.25
     """
 
-    name: ClassVar[str] = "ece_conf"
     notion: ClassVar[str] = "confidence"
+    keeps_places: ClassVar[bool] = True
     n_bins: int = 10
+    smooth: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_bins", check_integer(self.n_bins, "n_bins", 1))
+        check_flag(self.smooth, "smooth")
+
+    @classmethod
+    def defaults(cls) -> tuple[Measure, ...]:
+        return cls(), cls(smooth=True)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The name tells the smooth form from the usual one."""
+        return "ece_conf_smooth" if self.smooth else "ece_conf"
+
+    def settings(self) -> dict[str, Any]:
+        # The name says whether the measure is smooth.
+        return {name: value for name, value in super().settings().items() if name != "smooth"}
 
     def parameters(self, average: NDArray[np.floating]) -> Floats:
         return edges(self.n_bins)
 
     def state_size(self, n_classes: int) -> int:
-        return self.n_bins
+        return self.n_bins + int(self.smooth)
 
     def scratch_size(self, n_classes: int, n_samples: int) -> int:
-        return 3 * n_samples + _STRANDS * self.n_bins
+        # Confidence, predicted class, gap, hat or bin and share in the next hat; strands; the mark.
+        return 6 * n_samples + _STRANDS * (self.n_bins + 1) + 1
 
     def over_entries(self, n_classes: int, n_samples: int) -> Measure | None:
         if type(self).value is not ConfidenceECE.value:
             return None  # a subclass with a loop of its own
-        return _OverEntries(n_bins=self.n_bins, n_rows=n_samples)
+        return _OverEntries(n_bins=self.n_bins, smooth=self.smooth, n_rows=n_samples)
 
     def matters(self, members: Floats) -> NDArray[np.bool_]:
         # A class whose largest probability is below another's smallest is never predicted, nor is one
@@ -99,42 +128,55 @@ def _top_class(mixed, confidence, predicted):  # type: ignore[no-untyped-def]
         k += 1
 
 
+@compiled_part
+def _gaps(labels, row_weights, confidence, predicted, gap):  # type: ignore[no-untyped-def]
+    for n in range(confidence.shape[0]):
+        hit = 1.0 if predicted[n] == labels[n] else 0.0
+        gap[n] = row_weights[n] * (hit - confidence[n])
+
+
 #: Sums kept for each bin. Neighbouring rows often share a bin, and an addition to a sum has to wait
 #: for the last one.
 _STRANDS = 8
 
 
 @compiled_part
-def _add_up(labels, row_weights, edges, confidence, gap, sums, bins, state):  # type: ignore[no-untyped-def]
-    """Gaps of all rows into their bins; `gap` holds the predicted class before."""
-    n_samples, n_bins = confidence.shape[0], state.shape[0]
-    bin_indices(confidence, edges, bins)
-    for n in range(n_samples):
-        hit = 1.0 if gap[n] == labels[n] else 0.0
-        gap[n] = row_weights[n] * (hit - confidence[n])
-    fill(sums, 0.0)
+def _add_up(gap, bins, sums, state):  # type: ignore[no-untyped-def]
+    """Gaps of all rows into their bins."""
+    n_samples, n_bins = gap.shape[0], state.shape[0]
+    for i in range(_STRANDS * n_bins):
+        sums[i] = 0.0
     whole = n_samples - n_samples % _STRANDS
     for n in range(0, whole, _STRANDS):
         for s in range(_STRANDS):
-            sums[np.uint32(_STRANDS) * bins[n + s] + np.uint32(s)] += gap[n + s]
+            sums[np.uint32(s * n_bins) + bins[n + s]] += gap[n + s]
     for n in range(whole, n_samples):
-        sums[np.uint32(_STRANDS) * bins[n]] += gap[n]
-    for j in range(n_bins):
-        for s in range(_STRANDS):
-            state[j] += sums[_STRANDS * j + s]
+        sums[bins[n]] += gap[n]
+    for s in range(_STRANDS):
+        for j in range(n_bins):
+            state[j] += sums[s * n_bins + j]
+
+
+@compiled_part
+def _rooms(scratch, n_samples):  # type: ignore[no-untyped-def]
+    """Confidence, predicted class, gap, bins (unsigned, since none is counted from the end), the rest."""
+    return (
+        scratch[:n_samples],
+        scratch[n_samples : 2 * n_samples],
+        scratch[2 * n_samples : 3 * n_samples],
+        scratch[3 * n_samples : 4 * n_samples].view(np.uint32),
+        scratch[4 * n_samples : -1],
+    )
 
 
 @compiled_value
 def _accumulate(mixed, labels, row_weights, edges, state, scratch):  # type: ignore[no-untyped-def]
-    n_samples = mixed.shape[1]
-    n_bins = state.shape[0]
-    confidence = scratch[:n_samples]
-    gap = scratch[n_samples : 2 * n_samples]
-    sums = scratch[2 * n_samples : 2 * n_samples + _STRANDS * n_bins]
-    # Unsigned, since a bin is never counted from the end.
-    bins = scratch[2 * n_samples + _STRANDS * n_bins :].view(np.uint32)
-    _top_class(mixed, confidence, gap)
-    _add_up(labels, row_weights, edges, confidence, gap, sums, bins, state)
+    confidence, predicted, gap, bins, sums = _rooms(scratch, mixed.shape[1])
+    if not again(scratch):
+        _top_class(mixed, confidence, predicted)
+        bin_indices(confidence, edges, bins)
+    _gaps(labels, row_weights, confidence, predicted, gap)
+    _add_up(gap, bins, sums, state)
 
 
 @compiled_part
@@ -151,8 +193,25 @@ def _value(mixed, labels, row_weights, edges, offset, state, scratch):  # type: 
     return _finish(state, offset, edges, mixed.shape[1])
 
 
-ConfidenceECE.value = staticmethod(_value)
-ConfidenceECE.accumulate = staticmethod(_accumulate)
+@compiled_value
+def _accumulate_smooth(mixed, labels, row_weights, edges, state, scratch):  # type: ignore[no-untyped-def]
+    confidence, predicted, gap, hats, rest = _rooms(scratch, mixed.shape[1])
+    if not again(scratch):
+        _top_class(mixed, confidence, predicted)
+        hats_of(confidence, state.shape[0], hats, rest)
+    _gaps(labels, row_weights, confidence, predicted, gap)
+    add_to_hats(gap, hats, rest, state)
+
+
+@compiled_value
+def _value_smooth(mixed, labels, row_weights, edges, offset, state, scratch):  # type: ignore[no-untyped-def]
+    fill(state, 0.0)
+    _accumulate_smooth(mixed, labels, row_weights, edges, state, scratch)
+    return _finish(state, offset, edges, mixed.shape[1])
+
+
+ConfidenceECE.value = either(_value, _value_smooth)
+ConfidenceECE.accumulate = either(_accumulate, _accumulate_smooth)
 ConfidenceECE.finish = staticmethod(_finish)
 
 
@@ -209,30 +268,49 @@ class _OverEntries(ConfidenceECE):
         return super().scratch_size(n_classes, self.n_rows)
 
 
-@compiled_value
-def _value_of_entries(mixed, labels, row_weights, parameters, offset, state, scratch):  # type: ignore[no-untyped-def]
-    n_samples, n_bins = row_weights.shape[0], state.shape[0]
-    edges = parameters[: n_bins + 1]
-    ends = parameters[n_bins + 1 :].view(np.uint32)
-    confidence = scratch[:n_samples]
-    predicted = scratch[n_samples : 2 * n_samples]
-    sums = scratch[2 * n_samples : 2 * n_samples + _STRANDS * n_bins]
-    bins = scratch[2 * n_samples + _STRANDS * n_bins :].view(np.uint32)
-    probabilities = mixed[0]
+@compiled_part
+def _top_entries(probabilities, ends, confidence, predicted):  # type: ignore[no-untyped-def]
+    """Largest probability of each row and its first entry."""
     first = 0
-    for n in range(n_samples):
+    for n in range(confidence.shape[0]):
         top, arg = probabilities[first], first
         for entry in range(first + 1, ends[n]):
             if probabilities[entry] > top:
                 top, arg = probabilities[entry], entry
         confidence[n], predicted[n] = top, float(arg)
         first = ends[n]
+
+
+@compiled_value
+def _value_of_entries(mixed, labels, row_weights, parameters, offset, state, scratch):  # type: ignore[no-untyped-def]
+    n_samples, n_bins = row_weights.shape[0], state.shape[0]
+    edges = parameters[: n_bins + 1]
+    confidence, predicted, gap, bins, sums = _rooms(scratch, n_samples)
+    if not again(scratch):
+        _top_entries(mixed[0], parameters[n_bins + 1 :].view(np.uint32), confidence, predicted)
+        bin_indices(confidence, edges, bins)
     fill(state, 0.0)
-    _add_up(labels, row_weights, edges, confidence, predicted, sums, bins, state)
+    _gaps(labels, row_weights, confidence, predicted, gap)
+    _add_up(gap, bins, sums, state)
     return _finish(state, offset, edges, n_samples)
 
 
-_OverEntries.value = staticmethod(_value_of_entries)
+@compiled_value
+def _value_of_entries_smooth(mixed, labels, row_weights, parameters, offset, state, scratch):  # type: ignore[no-untyped-def]
+    # There are as many edges as hats.
+    n_samples, n_hats = row_weights.shape[0], state.shape[0]
+    edges = parameters[:n_hats]
+    confidence, predicted, gap, hats, rest = _rooms(scratch, n_samples)
+    if not again(scratch):
+        _top_entries(mixed[0], parameters[n_hats:].view(np.uint32), confidence, predicted)
+        hats_of(confidence, n_hats, hats, rest)
+    fill(state, 0.0)
+    _gaps(labels, row_weights, confidence, predicted, gap)
+    add_to_hats(gap, hats, rest, state)
+    return _finish(state, offset, edges, n_samples)
+
+
+_OverEntries.value = either(_value_of_entries, _value_of_entries_smooth)
 
 
 @compiled
@@ -241,15 +319,34 @@ def _of_draws(mixed, classes, bounds, ends, labels, edges, state):  # type: igno
     for n in range(ends.shape[0] - 1):
         if ends[n] == ends[n + 1]:
             continue
-        top = bounds[n]
-        for entry in range(bounds[n] + 1, bounds[n + 1]):
-            if mixed[entry] > mixed[top]:
-                top = entry
-        hits = 0
-        for draw in range(ends[n], ends[n + 1]):
-            hits += int(labels[draw] == classes[top])
-        count = float(ends[n + 1] - ends[n])
-        state[bin_index(mixed[top], edges)] += hits - count * mixed[top]
+        confidence, gap = _drawn(mixed, classes, bounds, ends, labels, n)
+        state[bin_index(confidence, edges)] += gap
 
 
-_OverEntries.of_draws = staticmethod(_of_draws)
+@compiled
+def _of_draws_smooth(mixed, classes, bounds, ends, labels, edges, state):  # type: ignore[no-untyped-def]
+    """The same, shared out between two hats."""
+    for n in range(ends.shape[0] - 1):
+        if ends[n] == ends[n + 1]:
+            continue
+        confidence, gap = _drawn(mixed, classes, bounds, ends, labels, n)
+        hat, share = hat_of(confidence, state.shape[0])
+        state[hat] += gap * (1.0 - share)
+        state[hat + 1] += gap * share
+
+
+@compiled_inline
+def _drawn(mixed, classes, bounds, ends, labels, n):  # type: ignore[no-untyped-def]
+    """The largest probability of row n, and the gap of its draws together."""
+    top = bounds[n]
+    for entry in range(bounds[n] + 1, bounds[n + 1]):
+        if mixed[entry] > mixed[top]:
+            top = entry
+    hits = 0
+    for draw in range(ends[n], ends[n + 1]):
+        hits += int(labels[draw] == classes[top])
+    count = float(ends[n + 1] - ends[n])
+    return mixed[top], hits - count * mixed[top]
+
+
+_OverEntries.of_draws = either(_of_draws, _of_draws_smooth)

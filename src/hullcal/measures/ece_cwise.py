@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._compiled.jit import compiled, compiled_value
-from hullcal._compiled.mixing import fill
+from hullcal._compiled.jit import compiled, compiled_part, compiled_value
+from hullcal._compiled.mixing import add, copy, fill
+from hullcal._compiled.places import again, all_once
 from hullcal._compiled.sums import absolute_distance
-from hullcal._validation import check_integer
+from hullcal._validation import check_flag, check_integer
 from hullcal.binning import bin_index, bin_indices, edges
 from hullcal.measures._base import ROUNDING, Floats, Measure, as_floats
+from hullcal.measures._hats import either, hats_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,32 +29,65 @@ class ClasswiseECE(Measure):
     Equal-width bins of each class's probability. Cost: N·K. The residual vector has K·B entries,
     the signed gaps, class by class.
 
+    With ``smooth=True``, named ``"ece_cwise_smooth"``, hat functions stand for the bins: with y = 1
+    where the class came true, else 0,
+
+    .. math:: \frac1K \sum_{k=1}^{K} \sum_{j=0}^{B}
+              \Bigl|\frac1N \sum_{i=1}^{N} \varphi_j(p_{ik})\,(y_{ik} - p_{ik})\Bigr|, \qquad
+              \varphi_j(p) = \max(0,\, 1 - |pB - j|).
+
+    It is continuous in p, where a row that crosses an edge takes its whole gap to another bin
+    otherwise. The residual vector has K·(B + 1) entries.
+
     Examples
     --------
     >>> ClasswiseECE(n_bins=2)([[0.75, 0.25], [0.75, 0.25]], [0, 1])
     0.25
+    >>> ClasswiseECE(n_bins=2, smooth=True)([[0.5, 0.5], [0.75, 0.25]], [0, 1])
+    0.25
     """
 
-    name: ClassVar[str] = "ece_cwise"
     notion: ClassVar[str] = "classwise"
+    keeps_places: ClassVar[bool] = True
     wants_rests: ClassVar[bool] = True
     n_bins: int = 10
+    smooth: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_bins", check_integer(self.n_bins, "n_bins", 1))
+        check_flag(self.smooth, "smooth")
+
+    @classmethod
+    def defaults(cls) -> tuple[Measure, ...]:
+        return cls(), cls(smooth=True)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The name tells the smooth form from the usual one."""
+        return "ece_cwise_smooth" if self.smooth else "ece_cwise"
+
+    def settings(self) -> dict[str, Any]:
+        # The name says whether the measure is smooth.
+        return {name: value for name, value in super().settings().items() if name != "smooth"}
 
     def parameters(self, average: NDArray[np.floating]) -> Floats:
         return edges(self.n_bins)
 
     def state_size(self, n_classes: int) -> int:
-        return n_classes * self.n_bins
+        return n_classes * (self.n_bins + int(self.smooth))
 
     def scratch_size(self, n_classes: int, n_samples: int) -> int:
-        return (n_classes * n_samples + 1) // 2
+        # Cells, and the shares in the next hats; what labels are added to, whether it is there; the mark.
+        places = (n_classes * n_samples + 1) // 2 + self.smooth * n_classes * n_samples
+        return places + self.state_size(n_classes) + 2
 
     def over_entries(self, n_classes: int, n_samples: int) -> Measure | None:
         if type(self).value is not ClasswiseECE.value:
             return None  # a subclass with a loop of its own
+        if self.smooth:
+            # Below the first hat's foot a probability enters squared, as its share of the second hat is
+            # in proportion to itself; of combinations that is no sum over the members.
+            return None
         return _OverEntries(n_bins=self.n_bins, n_all_classes=n_classes)
 
     def matters(self, members: Floats) -> NDArray[np.bool_]:
@@ -68,23 +103,50 @@ class ClasswiseECE(Measure):
         return np.concatenate([[len(rows), self.n_bins], edges(self.n_bins), as_floats(codes)])
 
 
+@compiled_part
+def _rooms(scratch, n_places, n_shares, n_cells):  # type: ignore[no-untyped-def]
+    """Cells (unsigned, since none is counted from the end), shares, sums without labels, their mark."""
+    cells = (n_places + 1) // 2
+    shares = cells + n_shares
+    return (
+        scratch[:cells].view(np.uint32)[:n_places],
+        scratch[cells:shares],
+        scratch[shares : shares + n_cells],
+        scratch[shares + n_cells : shares + n_cells + 1],
+    )
+
+
+@compiled_part
+def _subtract(cells, probabilities, row_weights, state):  # type: ignore[no-untyped-def]
+    """What every row expects of every class, from its cell."""
+    # Classes are the inner loop here: neighbouring additions go to different cells, so that none
+    # has to wait for the one before it.
+    for n in range(probabilities.shape[1]):
+        weight = row_weights[n]
+        for k in range(probabilities.shape[0]):
+            state[cells[k, n]] -= weight * probabilities[k, n]
+
+
 @compiled_value
 def _accumulate(mixed, labels, row_weights, edges, state, scratch):  # type: ignore[no-untyped-def]
     n_classes, n_samples = mixed.shape
     n_bins = edges.shape[0] - 1
-    # Unsigned, since a cell is never counted from the end.
-    cells = scratch.view(np.uint32)[: n_classes * n_samples]
-    bin_indices(mixed.reshape(n_classes * n_samples), edges, cells)
-    cells = cells.reshape(n_classes, n_samples)
-    for k in range(1, n_classes):
-        for n in range(n_samples):
-            cells[k, n] += np.uint32(k * n_bins)
-    # Classes are the inner loop here: neighbouring additions go to different cells, so that none
-    # has to wait for the one before it.
-    for n in range(n_samples):
-        weight = row_weights[n]
-        for k in range(n_classes):
-            state[cells[k, n]] -= weight * mixed[k, n]
+    flat, _, without, is_there = _rooms(scratch, mixed.size, 0, state.shape[0])
+    cells = flat.reshape(n_classes, n_samples)
+    if not again(scratch):
+        bin_indices(mixed.reshape(n_classes * n_samples), edges, flat)
+        for k in range(1, n_classes):
+            for n in range(n_samples):
+                cells[k, n] += np.uint32(k * n_bins)
+        is_there[0] = 0.0
+    if all_once(row_weights):
+        if is_there[0] == 0.0:
+            fill(without, 0.0)
+            _subtract(cells, mixed, row_weights, without)
+            is_there[0] = 1.0
+        add(without, state)
+    else:
+        _subtract(cells, mixed, row_weights, state)
     for n in range(n_samples):
         state[cells[labels[n], n]] += row_weights[n]
 
@@ -104,9 +166,62 @@ def _value(mixed, labels, row_weights, edges, offset, state, scratch):  # type: 
     return _finish(state, offset, edges, mixed.shape[1])
 
 
-ClasswiseECE.value = staticmethod(_value)
-ClasswiseECE.accumulate = staticmethod(_accumulate)
-ClasswiseECE.finish = staticmethod(_finish)
+@compiled_part
+def _subtract_smooth(hats, shares, probabilities, row_weights, state):  # type: ignore[no-untyped-def]
+    """The same, shared between two hats."""
+    for n in range(probabilities.shape[1]):
+        weight = row_weights[n]
+        for k in range(probabilities.shape[0]):
+            gap = weight * probabilities[k, n]
+            upper = gap * shares[k, n]
+            state[hats[k, n]] -= gap - upper
+            state[hats[k, n] + np.uint32(1)] -= upper
+
+
+@compiled_value
+def _accumulate_smooth(mixed, labels, row_weights, edges, state, scratch):  # type: ignore[no-untyped-def]
+    n_classes, n_samples = mixed.shape
+    n_hats = edges.shape[0]
+    flat, flat_shares, without, is_there = _rooms(scratch, mixed.size, mixed.size, state.shape[0])
+    hats, shares = flat.reshape(n_classes, n_samples), flat_shares.reshape(n_classes, n_samples)
+    if not again(scratch):
+        hats_of(mixed.reshape(n_classes * n_samples), n_hats, flat, flat_shares)
+        for k in range(1, n_classes):
+            for n in range(n_samples):
+                hats[k, n] += np.uint32(k * n_hats)
+        is_there[0] = 0.0
+    if all_once(row_weights):
+        if is_there[0] == 0.0:
+            fill(without, 0.0)
+            _subtract_smooth(hats, shares, mixed, row_weights, without)
+            is_there[0] = 1.0
+        add(without, state)
+    else:
+        _subtract_smooth(hats, shares, mixed, row_weights, state)
+    for n in range(n_samples):
+        own, share = hats[labels[n], n], shares[labels[n], n]
+        state[own] += row_weights[n] * (1.0 - share)
+        state[own + np.uint32(1)] += row_weights[n] * share
+
+
+@compiled
+def _finish_smooth(state, offset, edges, n_samples):  # type: ignore[no-untyped-def]
+    for cell in range(state.shape[0]):
+        state[cell] /= n_samples
+    # There are as many edges as hats.
+    return absolute_distance(state, offset) / (state.shape[0] // edges.shape[0])
+
+
+@compiled_value
+def _value_smooth(mixed, labels, row_weights, edges, offset, state, scratch):  # type: ignore[no-untyped-def]
+    fill(state, 0.0)
+    _accumulate_smooth(mixed, labels, row_weights, edges, state, scratch)
+    return _finish_smooth(state, offset, edges, mixed.shape[1])
+
+
+ClasswiseECE.value = either(_value, _value_smooth)
+ClasswiseECE.accumulate = either(_accumulate, _accumulate_smooth)
+ClasswiseECE.finish = either(_finish, _finish_smooth)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,14 +241,21 @@ def _value_of_entries(mixed, labels, row_weights, parameters, offset, state, scr
     edges = parameters[2 : n_bins + 3]
     codes = parameters[n_bins + 3 :].view(np.uint32)
     probabilities = mixed[0]
-    cells = scratch.view(np.uint32)[:n_entries]
-    bin_indices(probabilities[:n_entries], edges, cells)
-    fill(state, 0.0)
-    for entry in range(n_entries):
-        cells[entry] += codes[entry]
-        state[cells[entry]] -= row_weights[codes[n_entries + entry]] * probabilities[entry]
-    for k in range(probabilities.shape[0] - n_entries):
-        state[k * n_bins] -= probabilities[n_entries + k]
+    cells, _, without, is_there = _rooms(scratch, n_entries, 0, state.shape[0])
+    once = all_once(row_weights)
+    if not again(scratch):
+        bin_indices(probabilities[:n_entries], edges, cells)
+        for entry in range(n_entries):
+            cells[entry] += codes[entry]
+        is_there[0] = 0.0
+    if is_there[0] == 0.0 or not once:
+        fill(without, 0.0)
+        for entry in range(n_entries):
+            without[cells[entry]] -= row_weights[codes[n_entries + entry]] * probabilities[entry]
+        for k in range(probabilities.shape[0] - n_entries):
+            without[k * n_bins] -= probabilities[n_entries + k]
+        is_there[0] = 1.0 if once else 0.0
+    copy(without, state)
     for n in range(labels.shape[0]):
         # A label without an entry is in the first bin of its class.
         entry = labels[n]

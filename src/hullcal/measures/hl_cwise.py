@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._compiled.jit import compiled, compiled_value
+from hullcal._compiled.places import again, all_once
 from hullcal._validation import check_integer
 from hullcal.binning import part_size
 from hullcal.measures._base import Floats, Measure
-from hullcal.measures._hl_residuals import squared_distance, to_residuals
-from hullcal.measures._hl_sketch import _HosmerLemeshowSketch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +39,7 @@ class HosmerLemeshow(Measure):
     name: ClassVar[str] = "hl_cwise"
     notion: ClassVar[str] = "classwise"
     easily_searched: ClassVar[bool] = True
+    keeps_places: ClassVar[bool] = True
     n_bins: int = 10
 
     def __post_init__(self) -> None:
@@ -52,12 +52,9 @@ class HosmerLemeshow(Measure):
         return n_classes * self.n_bins
 
     def scratch_size(self, n_classes: int, n_samples: int) -> int:
-        return n_classes * self.n_bins + 3 * n_samples + 1
-
-    def over_chunks(self) -> Measure | None:
-        if type(self) is not HosmerLemeshow:
-            return None  # a subclass that may measure something else
-        return _HosmerLemeshowSketch.of_bins(self.n_bins)
+        # Expected sums; a sort; sorted probabilities and their rows, whether they are there; the mark.
+        sorted_size = n_classes * n_samples + (n_classes * n_samples + 1) // 2
+        return n_classes * self.n_bins + 3 * n_samples + 1 + sorted_size + 2
 
 
 #: Element moves per row that insertion sort may spend before a full sort takes over.
@@ -160,6 +157,28 @@ def _fill_bins(keys, rows, labels, row_weights, k, n_samples, observed, expected
                 size = float(part_size(j, n_samples, n_bins))
 
 
+@compiled
+def _to_residuals(observed, expected):  # type: ignore[no-untyped-def]
+    """From o to (o - p) / sqrt(p), in place."""
+    for cell in range(observed.shape[0]):
+        o, p = observed[cell], expected[cell]
+        if p > 0.0:
+            observed[cell] = (o - p) / math.sqrt(p)
+        elif o > 0.0:
+            observed[cell] = np.inf
+
+
+@compiled
+def _squared_distance(residuals, offset):  # type: ignore[no-untyped-def]
+    """Sum of squared differences."""
+    total = 0.0
+    for cell in range(residuals.shape[0]):
+        # Infinite equals infinite: a cell that is infinite in the data too is recentred to zero.
+        if residuals[cell] != offset[cell]:
+            total += (residuals[cell] - offset[cell]) ** 2
+    return total
+
+
 @compiled_value
 def _value(mixed, labels, row_weights, parameters, offset, state, scratch):  # type: ignore[no-untyped-def]
     n_classes, n_samples = mixed.shape
@@ -179,14 +198,27 @@ def _value(mixed, labels, row_weights, parameters, offset, state, scratch):  # t
     ends = whole[3 * n_samples : 3 * n_samples + n_rows + 1]
     state[:] = 0.0
     expected[:] = 0.0
+    kept = room[3 * n_samples + 1 :]
+    kept_keys = kept[: n_classes * n_samples].reshape(n_classes, n_samples)
+    kept_rows = kept[n_classes * n_samples : -2].view(np.uint32)
+    # Whether all rows were sorted is the last float but one; the last is the mark.
+    if not again(scratch):
+        scratch[-2] = 0.0
+    once = all_once(row_weights)
     for k in range(n_classes):
-        _sort(mixed[k], drawn, keys, rows, buckets, ends)
+        if once:
+            keys = kept_keys[k]
+            rows = kept_rows[k * n_samples : (k + 1) * n_samples]
+        if not once or scratch[-2] == 0.0:
+            _sort(mixed[k], drawn, keys, rows, buckets, ends)
         bins = slice(k * n_bins, (k + 1) * n_bins)
         _fill_bins(
             keys, rows, labels, row_weights, k, n_samples, state[bins], expected[bins]
         )  # fmt: skip
-    to_residuals(state, expected)
-    return squared_distance(state, offset)
+    if once:
+        scratch[-2] = 1.0
+    _to_residuals(state, expected)
+    return _squared_distance(state, offset)
 
 
 HosmerLemeshow.value = staticmethod(_value)

@@ -14,7 +14,6 @@ from hullcal._validation import InvalidInputError
 from hullcal.kernels import Kernel, kernel_factors, kernel_named
 from hullcal.measures._all_pairs import WORKSPACE, pack, packed_size, value_b, value_uq
 from hullcal.measures._base import Floats, Measure
-from hullcal.measures._pair_sums import finish_b, finish_uq
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +50,7 @@ class SKCE(Measure):
     """
 
     notion: ClassVar[str] = "strong"
-    smooth: ClassVar[bool] = True
+    differentiable: ClassVar[bool] = True
     easily_searched: ClassVar[bool] = True
     min_samples: ClassVar[int] = 2
     estimator: Literal["ul", "uq", "b"] = "ul"
@@ -94,14 +93,6 @@ class SKCE(Measure):
     def finish(self) -> Callable[..., float] | None:  # type: ignore[override]
         """The second half of the additive loop."""
         return _finish_ul if self.estimator == "ul" else None
-
-    @property
-    def finish_pairs(self) -> Callable[..., float] | None:  # type: ignore[override]
-        """From sums over pairs of rows; not where the bandwidth depends on all data."""
-        # A subclass may measure something else.
-        if self.estimator == "ul" or self.bandwidth == "median" or type(self) is not SKCE:
-            return None
-        return finish_uq if self.estimator == "uq" else finish_b
 
     @property
     def rows_per_unit(self) -> int:  # type: ignore[override]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hullcal.minimizers.pairwise import Pairwise as Pairwise
     from hullcal.minimizers.random import Random as Random
     from hullcal.minimizers.slsqp import Slsqp as Slsqp
+    from hullcal.minimizers.steepest import Steepest as Steepest
 
 __all__ = ["Minima", "Minimizer", "available", "resolve"]
 
@@ -29,7 +30,7 @@ def available() -> tuple[str, ...]:
     """Names of the searches that `minimizer=` accepts.
 
     >>> available()
-    ('cobyla', 'exact', 'pairwise', 'random', 'slsqp')
+    ('cobyla', 'exact', 'pairwise', 'random', 'slsqp', 'steepest')
     """
     return tuple(sorted(_registry()))
 

@@ -16,19 +16,25 @@ from hullcal.measures import Measure
 
 @dataclass(frozen=True, slots=True)
 class Minima:
-    """What a search found, one entry for each case of the objective."""
+    """What a search found, one entry for each case of the objective.
+
+    `means` are what tests compare that search their replicates: a mean over points where the search
+    ended, which is the value itself for a search that ends at one.
+    """
 
     weights: NDArray[np.float64]
     values: NDArray[np.float64]
+    means: NDArray[np.float64]
     n_evaluations: NDArray[np.int64]
     converged: NDArray[np.bool_]
 
     @classmethod
     def empty(cls, n_cases: int, n_members: int) -> Self:
-        """Room for the answers."""
+        """Room for the answers of a search that ends at one point."""
         return cls(
             np.zeros((n_cases, n_members)),
-            np.zeros(n_cases),
+            values := np.zeros(n_cases),
+            values,
             np.zeros(n_cases, dtype=np.int64),
             np.zeros(n_cases, dtype=np.bool_),
         )
@@ -72,8 +78,6 @@ class Minimizer:
     over_entries: ClassVar[bool] = True
     #: Whether predictions have to be in memory.
     needs_predictions: ClassVar[bool] = False
-    #: Whether it finds the global minimum, in whatever order members come.
-    exhaustive: ClassVar[bool] = False
     max_evaluations: int | None = None
 
     def __post_init__(self) -> None:
@@ -95,6 +99,10 @@ class Minimizer:
             budget = self.easy_test_budget
         return replace(self, max_evaluations=budget)
 
+    def evaluations(self, n_members: int) -> int:
+        """About how many evaluations of g a search takes, once its budget is settled."""
+        return self.max_evaluations or 1
+
     def check(self, measure: Measure, n_members: int) -> None:
         """Refuse a measure or a set this search cannot take, naming both."""
 
@@ -105,14 +113,9 @@ class Minimizer:
             return search(objective, key)
         return Minima.joined([search(part, key) for part in objective.parts()])
 
-    @property
-    def ends_early(self) -> bool:
-        """Whether this search has an `until`."""
-        return False
-
-    def until(self, below: float) -> Minimizer:
-        """This search, ended by a value under `below`, if it would find no larger one later."""
-        raise NotImplementedError
+    def observed(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
+        """The same for the data, which are searched once: `weights` and `values` may be better found."""
+        return self.minimize(objective, key)
 
     def search(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
         """Search the simplex for every case."""

@@ -33,17 +33,17 @@ class Exact(Minimizer):
     """
 
     name: ClassVar[str] = "exact"
-    exhaustive: ClassVar[bool] = True
     needs_predictions: ClassVar[bool] = True
     any_function: ClassVar[bool] = False
     over_entries: ClassVar[bool] = False
 
     def check(self, measure: Measure, n_members: int) -> None:
         if n_members > 2:
-            raise self._refuse(f"a set of {n_members} members", 'use minimizer="pairwise"')
-        if not isinstance(measure, ConfidenceECE | ClasswiseECE):
+            raise self._refuse(f"a set of {n_members} members", 'use minimizer="steepest"')
+        # Between breakpoints the gaps of a smooth measure are parabolas, not lines.
+        if not isinstance(measure, ConfidenceECE | ClasswiseECE) or measure.smooth:
             raise self._refuse(
-                f"measure `{measure.name}`", 'use minimizer="pairwise", or an ECE measure'
+                f"measure `{measure.name}`", 'use minimizer="steepest", "ece_conf" or "ece_cwise"'
             )
 
     def search(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:

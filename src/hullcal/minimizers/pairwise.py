@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._compiled.jit import B1, F1, F2, F3, FLOAT, I2, INT, L1, U1, compiled, driver
+from hullcal._compiled.jit import B1, F1, F2, F3, I2, INT, L1, U1, compiled_part, driver
 from hullcal._compiled.mixing import copy, mix, shift
-from hullcal.engines.objective import Moves, Objective, StepwiseObjective
+from hullcal._compiled.streams import SEARCH, sparse_weights, uniform
+from hullcal.engines.objective import Objective
 from hullcal.engines.packed import Packed
 from hullcal.minimizers._base import Minima, Minimizer
-from hullcal.minimizers._transfers import (
-    ACTION,
-    AMOUNT,
-    BEST,
-    CONVERGED,
-    DONE,
-    EVALUATIONS,
-    GAINING,
-    LOSING,
-    MOVE,
-    PLACE,
-    WALK,
-    start,
-    tell,
-)
+
+_FIRST_STEP, _SHRINK, _LAST_STEP = 0.5, 0.25, 0.002
+_PERTURBATIONS = np.array([0.03, 0.1, 0.3, 1.0])
+#: An improvement must exceed the rounding of a sum.
+_GAIN = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,30 +34,19 @@ class Pairwise(Minimizer):
     ended its run, that is, if none of the steps tried there lowers g. That is no proof of a global
     minimum.
 
-    A move changes the mixed predictions by a rank-one term, so it costs K per row, not M·K.
+    It finds smaller values than `steepest`, and which depends on the seed and on the order of the rows:
+    the first move that helps is taken. Predictions have to be in memory.
     """
 
     name: ClassVar[str] = "pairwise"
+    needs_predictions: ClassVar[bool] = True
     test_budget: ClassVar[int] = 200
     # Tests by SKCE and by Hosmer-Lemeshow have the same power at 40 or 60 to 200 evaluations.
     easy_test_budget: ClassVar[int | None] = 50
 
-    @property
-    def ends_early(self) -> bool:
-        return type(self) is Pairwise  # a subclass may search in another way
-
-    def until(self, below: float) -> Minimizer:
-        return _Until(max_evaluations=self.max_evaluations, below=below)
-
     def search(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
-        return self._descended(objective, key, -np.inf)
-
-    def _descended(self, objective: Objective, key: NDArray[np.uint64], below: float) -> Minima:
         assert self.max_evaluations is not None
         minima = Minima.empty(objective.n_cases, objective.n_members)
-        if isinstance(objective, StepwiseObjective):
-            _in_step(objective, key, self.max_evaluations, below, minima)
-            return minima
         assert isinstance(objective, Packed)
         _search(
             objective.measure.value,
@@ -79,7 +59,6 @@ class Pairwise(Minimizer):
             objective.starts(),
             key,
             self.max_evaluations,
-            below,
             minima.weights,
             minima.values,
             minima.n_evaluations,
@@ -88,142 +67,97 @@ class Pairwise(Minimizer):
         return minima
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Until(Pairwise):
-    """The same search, ended by the first result below a bound.
-
-    The value of a search is never above that at the mean, so there it is often over: most replicates
-    of a set that is clearly rejected cost one evaluation.
-    """
-
-    below: float
-
-    def minimize(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
-        if objective.n_members == 1:
-            return super().minimize(objective, key)
-        mean = np.full(objective.n_members, 1.0 / objective.n_members)
-        minima = Minima.empty(objective.n_cases, objective.n_members)
-        minima.weights[:] = mean
-        minima.values[:] = objective.at(mean)
-        minima.n_evaluations[:] = 1
-        left = np.flatnonzero(~(minima.values < self.below))
-        if len(left) > 0:
-            found = super().minimize(objective.only(left), key)
-            minima.weights[left], minima.values[left] = found.weights, found.values
-            minima.n_evaluations[left] += found.n_evaluations
-            minima.converged[left] = found.converged
-        return minima
-
-    def search(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
-        return self._descended(objective, key, self.below)
+@compiled_part
+def _begin(run, better, starts, best, key, weights):  # type: ignore[no-untyped-def]
+    """Put `weights` at the start of a run; its first step."""
+    if run < starts.shape[0]:
+        copy(starts[better if run == 0 else run - int(run <= better)], weights)
+        return _FIRST_STEP
+    choice = int(uniform(key, SEARCH, run, weights.shape[0], 0) * _PERTURBATIONS.shape[0])
+    share = _PERTURBATIONS[choice]
+    sparse_weights(key, run, weights)
+    for m in range(weights.shape[0]):
+        weights[m] = (1.0 - share) * best[m] + share * weights[m]
+    return share / 2.0
 
 
-@compiled
-def _first(walks, places, weights, best, starts):  # type: ignore[no-untyped-def]
-    for case in range(walks.shape[0]):
-        start(walks[case], places[case], weights[case], best[case], starts[case])
-
-
-@compiled
-def _look_ahead(  # type: ignore[no-untyped-def]
-    pairs, amounts, walk, place, weights, best, starts, key, max_evaluations, below
-):
-    """The moves to come if none of them is taken, as many as there is room for; how many they are."""
-    walk, place, weights, best = walk.copy(), place.copy(), weights.copy(), best.copy()
-    n = 0
-    while n < amounts.shape[0] and walk[ACTION] == MOVE:
-        pairs[n, 0], pairs[n, 1] = walk[GAINING], walk[LOSING]
-        amounts[n] = place[AMOUNT]
-        n += 1
-        tell(np.inf, walk, place, weights, best, starts, key, max_evaluations, below)
-    return n
-
-
-@compiled
-def _told(values, walk, place, weights, best, starts, key, max_evaluations, below):  # type: ignore[no-untyped-def]
-    """Take values in turn until a move is taken, which makes the others idle; True if one was."""
-    taken = False
-    for value in values:
-        if not taken:
-            taken = tell(value, walk, place, weights, best, starts, key, max_evaluations, below)
-    return taken
-
-
-def _in_step(
-    objective: StepwiseObjective,
-    key: NDArray[np.uint64],
-    max_evaluations: int,
-    below: float,
-    minima: Minima,
-) -> None:
-    """The searches of all cases at once, the same steps as below: every question goes to all rows.
-
-    Moves that will be tried if those before them fail are asked for along with them.
-    """
-    n_cases, n_members = minima.weights.shape
-    walks, places = np.zeros((n_cases, WALK), dtype=np.int64), np.zeros((n_cases, PLACE))
-    weights, starts = np.empty((n_cases, n_members)), objective.starts()
-    _first(walks, places, weights, minima.weights, starts)
-    near, far = objective.ahead
-    ahead = np.full(n_cases, near)
-
-    def machine(case: int) -> tuple[Any, ...]:
-        own = walks[case], places[case], weights[case], minima.weights[case], starts[case]
-        return *own, key, max_evaluations, below
-
-    while True:
-        moves = []
-        for case in np.flatnonzero(walks[:, ACTION] != DONE):
-            if walks[case, ACTION] != MOVE:
-                moves.append(Moves.none(int(case), weights[case].copy()))
-                continue
-            pairs, amounts = np.empty((ahead[case], 2), dtype=np.int64), np.empty(ahead[case])
-            n = _look_ahead(pairs, amounts, *machine(int(case)))
-            moves.append(Moves(int(case), weights[case].copy(), pairs[:n], amounts[:n]))
-        if not moves:
-            break
-        values = objective.answer(moves)
-        for one in moves:
-            own, values = values[: len(one.amounts)], values[len(one.amounts) :]
-            taken = _told(own, *machine(one.case))
-            ahead[one.case] = near if taken else min(2 * ahead[one.case], far)
-    minima.values[:] = places[:, BEST]
-    minima.n_evaluations[:] = walks[:, EVALUATIONS]
-    minima.converged[:] = walks[:, CONVERGED] != 0
-
-
-@driver(F3, I2, F2, F1, F1, INT, INT, F3, U1, INT, FLOAT, F2, F1, L1, B1)
+@driver(F3, I2, F2, F1, F1, INT, INT, F3, U1, INT, F2, F1, L1, B1)
 def _search(  # type: ignore[no-untyped-def]
     value, members, labels, row_weights, parameters, offset, state_size, scratch_size,
-    starts, key, max_evaluations, below, best_weights, best_values, evaluations, converged,
+    starts, key, max_evaluations, best_weights, best_values, evaluations, converged,
 ):  # fmt: skip
     n_members, n_classes, n_samples = members.shape
     flat_members = members.reshape(n_members, n_classes * n_samples)
-    current, flat_trial = np.empty(n_classes * n_samples), np.empty(n_classes * n_samples)
+    flat_current, flat_trial = np.empty(n_classes * n_samples), np.empty(n_classes * n_samples)
+    current = flat_current.reshape(n_classes, n_samples)
     trial = flat_trial.reshape(n_classes, n_samples)
     state = np.zeros(state_size)
     scratch = np.zeros(scratch_size)
-    walk = np.zeros(WALK, dtype=np.int64)
-    place = np.zeros(PLACE)
     weights = np.empty(n_members)
+    n_pairs = n_members * n_members
+    # One more than a multiple of M has no factor in common with the M * M pairs, so that steps of this
+    # length visit them all, in a well-spread order.
+    stride = n_members * int(0.618 * n_members) + 1
     for case in range(labels.shape[0]):
-        y, w, begin, best = labels[case], row_weights[case], starts[case], best_weights[case]
-        start(walk, place, weights, best, begin)
-        while walk[ACTION] != DONE:
-            fresh = walk[ACTION] != MOVE
-            if fresh:
-                mix(members, weights, trial)
-            else:
-                gaining, losing = np.uint64(walk[GAINING]), np.uint64(walk[LOSING])
-                shift(current, flat_members, gaining, losing, place[AMOUNT], flat_trial)
+        y, w, best = labels[case], row_weights[case], best_weights[case]
+        best_values[case], converged[case] = np.inf, False
+        spent, better = 0, 0
+        for s in range(min(starts.shape[1], max_evaluations)):
+            mix(members, starts[case, s], trial)
             g = value(trial, y, w, parameters, offset, state, scratch)
-            taken = tell(g, walk, place, weights, best, begin, key, max_evaluations, below)
-            if fresh:
-                copy(flat_trial, current)
-            elif taken:
-                # Few moves are taken. Mixed afresh, a point depends on its weights alone, not on the
-                # way there: an engine that keeps no mixed predictions finds the same values.
-                mix(members, weights, current.reshape(n_classes, n_samples))
-        best_values[case] = place[BEST]
-        evaluations[case] = walk[EVALUATIONS]
-        converged[case] = walk[CONVERGED] != 0
+            spent += 1
+            if s == 0 or g < best_values[case]:
+                best_values[case], better = g, s
+                copy(starts[case, s], best)
+        run, pair = 0, 0
+        while spent < max_evaluations:
+            step = _begin(run, better, starts[case], best, key, weights)
+            run += 1
+            mix(members, weights, current)
+            g = value(current, y, w, parameters, offset, state, scratch)
+            spent += 1
+            if g < best_values[case]:
+                best_values[case], converged[case] = g, False
+                copy(weights, best)
+            failures = 0
+            while step > _LAST_STEP and spent < max_evaluations - 1:
+                pair += stride
+                if pair >= n_pairs:
+                    pair -= n_pairs
+                gaining = pair // n_members
+                losing = pair - gaining * n_members
+                failures += 1
+                if failures > n_pairs:
+                    failures = 0
+                    step *= _SHRINK
+                elif gaining != losing and weights[losing] > 0.0:
+                    amount = min(step, weights[losing])
+                    shift(
+                        flat_current, flat_members, np.uint64(gaining), np.uint64(losing), amount,
+                        flat_trial,
+                    )  # fmt: skip
+                    moved = value(trial, y, w, parameters, offset, state, scratch)
+                    spent += 1
+                    if moved < g - _GAIN:
+                        g = moved
+                        weights[gaining] += amount
+                        weights[losing] -= amount
+                        failures = 0
+                        # Few moves are taken; mixed afresh, rounding does not pile up.
+                        mix(members, weights, current)
+            if spent < max_evaluations:
+                # Transfers leave rounding behind; the point to be evaluated is on the simplex, and only
+                # freshly mixed predictions may become the result.
+                total = 0.0
+                for m in range(n_members):
+                    total += weights[m]
+                for m in range(n_members):
+                    weights[m] /= total
+                mix(members, weights, trial)
+                g = value(trial, y, w, parameters, offset, state, scratch)
+                spent += 1
+                ended = step <= _LAST_STEP
+                if g < best_values[case] or (ended and g == best_values[case]):
+                    best_values[case], converged[case] = g, ended
+                    copy(weights, best)
+        evaluations[case] = spent

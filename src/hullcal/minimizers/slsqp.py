@@ -29,19 +29,19 @@ class _BudgetSpent(Exception):
 class Slsqp(Minimizer):
     """scipy's SLSQP from the mean and from maximum-likelihood weights; the better end wins.
 
-    Only for smooth measures (SKCE). The gradient is taken by differences towards each member, which
-    stay inside the simplex. Each start has half of the budget; a gradient that was begun is finished,
-    so the whole may be exceeded by some 2 M evaluations.
+    Only for differentiable measures (SKCE). The gradient is taken by differences towards each member,
+    which stay inside the simplex. Each start has half of the budget; a gradient that was begun is
+    finished, so the whole may be exceeded by some 2 M evaluations.
     """
 
     name: ClassVar[str] = "slsqp"
     any_function: ClassVar[bool] = False
 
     def check(self, measure: Measure, n_members: int) -> None:
-        if not measure.smooth:
+        if not measure.differentiable:
             raise self._refuse(
                 f"measure `{measure.name}`, which has no derivative",
-                'use minimizer="pairwise", or a SKCE measure',
+                'use minimizer="steepest", or a SKCE measure',
             )
 
     def search(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:

@@ -40,6 +40,9 @@ __all__ = [
     "resolve",
 ]
 
+#: The null where none is named, for predictions that fit into memory, and for larger ones.
+USUAL, BEYOND_MEMORY = "stacked", "recentered"
+
 
 @cache
 def _registry() -> dict[str, Null]:
@@ -55,8 +58,10 @@ def available() -> tuple[str, ...]:
     return tuple(sorted(_registry()))
 
 
-def resolve(null: str | Null) -> Null:
-    """The null of a name; a null as it is."""
+def resolve(null: str | Null | None) -> Null:
+    """The null of a name; a null as it is; the usual one for None."""
+    if null is None:
+        null = USUAL
     if isinstance(null, Null):
         return null
     return named(null, _registry(), "null", "a Null")

@@ -9,25 +9,20 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._compiled.streams import ORDERS, uniforms
 from hullcal._validation import InvalidInputError
 from hullcal.engines.engine import Problem
 from hullcal.engines.local import Progress, run_replicates
 from hullcal.engines.objective import Draw, Objective
-from hullcal.engines.packed import Packed
 from hullcal.measures import Measure
 from hullcal.minimizers import Minima, Minimizer
 from hullcal.nulls._journal import ResamplingJournal
-from hullcal.pvalues import clearly_below, exceeds
+from hullcal.pvalues import exceeds
 
 Floats = NDArray[np.float64]
 
 #: H0 and H0' of the definitions, in words.
 CALIBRATED = "the convex hull of the members contains a calibrated classifier"
 TRUTH = "the convex hull of the members contains the truth"
-#: Further searches of the data: at most so many, one for every so many resamples, since each takes as
-#: long as one of these; and the most probabilities that are copied for it.
-_OTHERS, _RESAMPLES_EACH, _COPIED = 9, 20, 2**23
 #: Resamples run before the next look, in units of the exceedances that are enough.
 _WAVE = 2
 #: Both, for a set of one: labels drawn from its predictions are all that calibration asks for.
@@ -46,8 +41,6 @@ class Resampling:
     stop_after: int | None = None
     #: Where finished blocks are kept, if they are.
     journal: ResamplingJournal | None = None
-    #: Whether a replicate's search may end once it is below the statistic.
-    pvalue_only: bool = False
 
     def enough(self, statistic: float) -> Callable[[Floats], int | None]:
         """How many null values to keep once enough of them have reached the statistic.
@@ -67,17 +60,16 @@ class Resampling:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The statistic with its weights (of distinct members), and its distribution under the null."""
+    """The statistic and the minimum with its weights (of distinct members), and the null values."""
 
     statistic: float
+    minimum: float
     weights: Floats
     distribution: Floats
     n_evaluations: int
     converged: bool
     #: What a user should hear about this distribution.
     notes: tuple[str, ...] = ()
-    #: Statistics that other searches of the data end at.
-    other_searches: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,8 +82,6 @@ class Null:
     needs_residual: ClassVar[bool] = False
     #: Whether what is searched is the measure itself.
     searches_measure: ClassVar[bool] = True
-    #: Whether every replicate is minimised, so that its search may end below the statistic.
-    minimizes_replicates: ClassVar[bool] = False
     #: Whether resampling can stop early: null values are independent and come one after the other.
     can_stop: ClassVar[bool] = False
     #: Whether finished resamples can be kept, and a run continued.
@@ -142,49 +132,22 @@ class Replicates:
 
     def __init__(self, minimizer: Minimizer, resampling: Resampling) -> None:
         self._minimizer = minimizer
-        #: The search of replicates, which may end below the statistic once that is known.
-        self._again = minimizer
         self._resampling = resampling
         self.n_evaluations = 0
 
     def observed(self, objective: Objective) -> Minima:
         """Line 7 for the data, its evaluations counted."""
-        minima = self._minimizer.minimize(objective, self._resampling.key)
+        minima = self._minimizer.observed(objective, self._resampling.key)
         self.n_evaluations += int(minima.n_evaluations.sum())
         if self._resampling.journal is not None:
             statistic = float(minima.values[0])
             self._resampling.journal.check_data(statistic, objective.fingerprint())
-        if self._resampling.pvalue_only:
-            self._again = self._minimizer.until(clearly_below(float(minima.values[0])))
         return minima
-
-    def elsewhere(self, objective: Objective) -> tuple[float, ...]:
-        """Line 7 for the data again, with members in other orders: how much is left to the search.
-
-        The order in which a search tries members is arbitrary, and where many combinations fit nearly
-        as well it decides which of them is found. Not counted, and left out where it would cost much
-        or where only a p-value is asked for.
-        """
-        own = self._resampling
-        shortened = own.pvalue_only or own.stop_after is not None
-        if shortened or self._minimizer.exhaustive or objective.n_members == 1:
-            return ()
-        if not isinstance(objective, Packed) or objective.entries is not None:
-            return ()
-        if objective.members.size > _COPIED:
-            return ()
-        found = []
-        for search in range(min(_OTHERS, own.n_resamples // _RESAMPLES_EACH)):
-            numbers = np.empty(objective.n_members)
-            uniforms(own.key, ORDERS, search, numbers)
-            again = objective.reordered(np.argsort(numbers, kind="stable"))
-            found.append(float(self._minimizer.minimize(again, own.key).values[0]))
-        return tuple(found)
 
     def minimize(self, objective: Objective) -> Found:
         """Line 7 for replicates."""
-        minima = self._again.minimize(objective, self._resampling.key)
-        return found(minima.values, minima.n_evaluations)
+        minima = self._minimizer.minimize(objective, self._resampling.key)
+        return found(minima.means, minima.n_evaluations)
 
     def of_labels(
         self, objective: Objective, weights: Floats, statistic: float | None = None
@@ -193,13 +156,15 @@ class Replicates:
         draw = objective.drawing_labels(weights, self._resampling.key)
         return self.of_draws(draw, objective, statistic)
 
-    def of_draws(self, draw: Draw, objective: Objective, statistic: float | None = None) -> Floats:
-        """Minima of the replicates that `draw` makes of the objective's data."""
+    def of_draws(
+        self, draw: Draw, objective: Objective, statistic: float | None = None, **how: Any
+    ) -> Floats:
+        """Minima of the replicates that `draw` makes of the objective's data; see `run` for the rest."""
 
         def block(first: int, last: int) -> Found:
             return self.minimize(draw(first, last))
 
-        return self.run(block, objective, statistic=statistic)
+        return self.run(block, objective, statistic=statistic, **how)
 
     def run(
         self,
@@ -208,7 +173,6 @@ class Replicates:
         *,
         statistic: float | None = None,
         together: int | None = None,
-        n_resamples: int | None = None,
         progress: Progress | None = None,
         part: str = "",
     ) -> Floats:
@@ -218,21 +182,19 @@ class Replicates:
         if that is wished. A null that has several runs names them as `part` of the journal.
         """
         own = self._resampling
-        if n_resamples is None:
-            n_resamples, progress = own.n_resamples, own.progress
         stopping: dict[str, Any] = {}
         if own.stop_after is not None and statistic is not None:
             stopping = {"wave": _WAVE * own.stop_after, "enough": own.enough(statistic)}
         if together is None:
-            together = objective.together(self._minimizer.max_evaluations or 1)
+            together = objective.together(self._minimizer.evaluations(objective.n_members))
         if own.journal is not None:
             block = own.journal.keeping(part, block)
         out = run_replicates(
             block,
-            n_resamples,
+            own.n_resamples,
             together,
             n_jobs=objective.threads(own.n_jobs),
-            progress=progress,
+            progress=own.progress if progress is None else progress,
             **stopping,
         )
         self.n_evaluations += int(out[:, 1].sum())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import ClassVar
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError
 from hullcal.engines.engine import Problem
-from hullcal.engines.objective import Moves, Objective
+from hullcal.engines.objective import Objective
 from hullcal.engines.packed import Packed
 from hullcal.engines.streamed import Streamed
 from hullcal.measures import Measure
@@ -44,33 +44,49 @@ class Maximized(Null):
         if not minimizer.any_function:
             raise InvalidInputError(
                 f"null `{self.name}` maximises a step function of the weights, which minimizer "
-                f'`{minimizer.name}` cannot take; use minimizer="pairwise".'
+                f'`{minimizer.name}` cannot take; use minimizer="steepest".'
             )
 
     def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:
         objective = problem.objective
-        budget = minimizer.max_evaluations or 1
+        # Most searches converge before that; progress is told in these terms.
+        budget = min(minimizer.max_evaluations or 1, _USUAL * objective.n_members)
+        # Where g is smallest the p-value is often large: one more start.
+        smallest = minimizer.observed(objective, resampling.key)
+        starts = np.concatenate([objective.starts(), smallest.weights[:, np.newaxis]], axis=1)
         ranked: _Rank | _RankOverRows
         searched: Objective
         if isinstance(objective, Streamed):
-            ranked = searched = _RankOverRows.over(objective, resampling, budget)
+            ranked = searched = _RankOverRows.over(objective, starts, resampling, budget)
         else:
             packed = problem.packed
             ranked = _Rank(objective=packed, resampling=resampling, budget=budget)
-            searched = replace(packed, measure=ranked, entries=None)
+            searched = replace(packed, measure=ranked, entries=None, settled_starts=starts)
         found = minimizer.minimize(searched, resampling.key)
         if resampling.progress is not None:
             resampling.progress(resampling.n_resamples, resampling.n_resamples)
-        weights = found.weights[0]
+        # A search that chooses its own starts may have passed that one by.
+        weights = min(
+            (found.weights[0], smallest.weights[0]),
+            key=lambda weights: _score(*ranked.at_weights(weights)),
+        )
         statistic, distribution = ranked.at_weights(weights)
+        n_evaluations = int(found.n_evaluations[0]) * (resampling.n_resamples + 1)
+        if objective.n_members > 1:
+            n_evaluations += int(smallest.n_evaluations[0])
         return Outcome(
             statistic=statistic,
+            minimum=statistic,
             weights=weights,
             distribution=distribution,
-            n_evaluations=int(found.n_evaluations[0]) * (resampling.n_resamples + 1),
+            n_evaluations=n_evaluations,
             converged=bool(found.converged[0]),
             notes=("null maximized: weights and statistic are where the p-value is largest",),
         )
+
+
+#: Combinations looked at, for each member, before a search converges.
+_USUAL = 50
 
 
 def _score(statistic: float, null: Floats) -> float:
@@ -92,6 +108,7 @@ class _Rank(Measure):
     """The score as a measure of predictions in memory."""
 
     name: ClassVar[str] = "rank"
+    easily_searched: ClassVar[bool] = True  # a combination costs as much as all resamples
     objective: Packed
     resampling: Resampling
     budget: int
@@ -125,16 +142,21 @@ class _Rank(Measure):
 class _RankOverRows(Streamed):
     """The score as an objective over rows: every combination takes two passes."""
 
-    ahead: ClassVar[tuple[int, int]] = (1, 1)  # a look ahead would cost as much as a step
+    begins: Floats = field(kw_only=True)
     resampling: Resampling = field(kw_only=True)
     budget: int = field(kw_only=True)
     calls: count[int] = field(default_factory=lambda: count(1))
 
     @classmethod
-    def over(cls, objective: Streamed, resampling: Resampling, budget: int) -> _RankOverRows:
+    def over(
+        cls, objective: Streamed, starts: Floats, resampling: Resampling, budget: int
+    ) -> _RankOverRows:
         """The score of what this objective measures."""
         own = (objective.measure, objective.passes, objective.parameters, objective.offset)
-        return cls(*own, resampling=resampling, budget=budget)
+        return cls(*own, begins=starts, resampling=resampling, budget=budget)
+
+    def starts(self) -> Floats:
+        return self.begins
 
     def at_weights(self, weights: Floats) -> tuple[float, Floats]:
         """g of the data, and of labels drawn from the combination."""
@@ -142,13 +164,11 @@ class _RankOverRows(Streamed):
         labels = g.drawing_labels(weights, self.resampling.key)(0, self.resampling.n_resamples)
         return float(g.at(weights)[0]), labels.at(weights)
 
-    def answer(self, moves: Sequence[Moves]) -> Floats:
+    def values(self, weights: Floats, cases: NDArray[np.int64]) -> Floats:
         values = []
-        for one in moves:
-            for (gaining, losing), amount in zip(one.pairs, one.amounts, strict=True):
-                weights = one.base.copy()
-                weights[gaining] += amount
-                weights[losing] -= amount
-                values.append(_score(*self.at_weights(weights)))
-                _report(self.resampling, next(self.calls), self.budget)
+        for point in weights:
+            values.append(_score(*self.at_weights(point)))
+            _report(self.resampling, next(self.calls), self.budget)
         return np.array(values)
+
+    moves = Objective.moves

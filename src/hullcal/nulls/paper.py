@@ -79,6 +79,7 @@ class Paper(Null):
             observed = replicates.observed(objective)
         return Outcome(
             statistic=float(observed.values[0]),
+            minimum=float(observed.values[0]),
             weights=observed.weights[0],
             distribution=distribution,
             n_evaluations=replicates.n_evaluations,

@@ -34,7 +34,6 @@ class Recentered(Null):
 
     name: ClassVar[str] = "recentered"
     hypothesis: ClassVar[str] = CALIBRATED
-    minimizes_replicates: ClassVar[bool] = True
     needs_residual: ClassVar[bool] = True
     can_stop: ClassVar[bool] = True
     draws_rows: ClassVar[bool] = True
@@ -43,7 +42,7 @@ class Recentered(Null):
         objective = problem.objective
         replicates = Replicates(minimizer, resampling)
         observed = replicates.observed(objective)
-        best, statistic = observed.weights[0], float(observed.values[0])
+        best, statistic = observed.weights[0], float(observed.means[0])
         notes: tuple[str, ...] = ()
         if objective.n_members == 1:
             distribution = replicates.of_labels(objective, best, statistic)
@@ -58,11 +57,11 @@ class Recentered(Null):
             notes = _too_small(objective, centered, best, resampling)
         return Outcome(
             statistic=statistic,
+            minimum=float(observed.values[0]),
             weights=best,
             distribution=distribution,
             n_evaluations=replicates.n_evaluations,
             converged=bool(observed.converged[0]),
-            other_searches=replicates.elsewhere(objective),
             notes=notes,
         )
 

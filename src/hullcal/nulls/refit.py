@@ -22,21 +22,20 @@ class Refit(Null):
 
     name: ClassVar[str] = "refit"
     hypothesis: ClassVar[str] = TRUTH
-    minimizes_replicates: ClassVar[bool] = True
     can_stop: ClassVar[bool] = True
 
     def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:
         objective = problem.objective
         replicates = Replicates(minimizer, resampling)
         observed = replicates.observed(objective)
-        statistic = float(observed.values[0])
+        statistic = float(observed.means[0])
         likeliest = objective.maximum_likelihood()
         distribution = replicates.of_labels(objective, likeliest, statistic)
         return Outcome(
             statistic=statistic,
+            minimum=float(observed.values[0]),
             weights=observed.weights[0],
             distribution=distribution,
             n_evaluations=replicates.n_evaluations,
             converged=bool(observed.converged[0]),
-            other_searches=replicates.elsewhere(objective),
         )

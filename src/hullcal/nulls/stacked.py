@@ -9,44 +9,35 @@ import numpy as np
 
 from hullcal.engines.engine import Problem
 from hullcal.engines.local import Progress
+from hullcal.engines.objective import Draw
 from hullcal.engines.packed import Packed
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
-from hullcal.nulls._base import CALIBRATED, Floats, Found, Null, Outcome, Replicates, Resampling
+from hullcal.nulls._base import CALIBRATED, Floats, Null, Outcome, Replicates, Resampling
 from hullcal.nulls._pool import pooled
-from hullcal.nulls._single import of_combination
 from hullcal.nulls._worlds import World
-from hullcal.pvalues import exceeds, monte_carlo
-
-#: A combination stays in play unless the exact test of its own calibration says this or less.
-_IMPLAUSIBLE, _TRIALS = 0.01, 199
-#: Its labels are those of replicates that no null distribution reaches.
-_ELSEWHERE = 2**31
-#: Single members that may be the calibrated one: those with the smallest g.
-_VERTICES = 5
-#: Replicates, at least, after which this many worlds are left.
-_PILOT, _FINALISTS = 49, 2
+from hullcal.pvalues import monte_carlo
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stacked(Null):
     r"""A parametric bootstrap for "the hull contains a calibrated classifier".
 
-    Under that hypothesis labels need not follow any combination given x, so a model of them is
-    fitted first, a log-linear pool of all members. For a combination that may be the calibrated one
-    the model is bent so that it is: labels follow p_λ plus what the model says beyond p_λ, less its
-    regression on p_λ. Rows stay fixed, and every replicate is minimised as the data were. Which
-    combination is calibrated is not known: the best one, the likeliest, the mean and the best
-    members, as far as their own calibration is not refuted, are tried on the first replicates. The two
-    with the most exceedances go on, and the larger p-value counts.
+    1. A log-linear pool of all members is fitted to the labels: a model of them, which need not follow
+       any combination given x.
+    2. For a combination that may be the calibrated one the model is bent so that it is: labels follow
+       p_λ plus what the model says beyond p_λ, less its regression on p_λ.
+    3. Rows stay fixed, labels are drawn, and every replicate is searched as the data were.
+    4. Which combination is calibrated is not known. Four are tried: the one with the smallest g, the
+       likeliest, the mean, and the member with the smallest g. The largest p-value counts.
 
     Level: asymptotic, if the pool can follow the labels and the calibrated combination is near one of
-    those tried. Any measure will do, as no residual vector is needed.
+    those tried. Any measure works, as no residual vector is needed.
     """
 
     name: ClassVar[str] = "stacked"
     hypothesis: ClassVar[str] = CALIBRATED
-    minimizes_replicates: ClassVar[bool] = True
+    can_stop: ClassVar[bool] = True
 
     def needs_predictions(self, measure: Measure) -> bool:
         return True  # the pool of members is fitted to them
@@ -55,87 +46,77 @@ class Stacked(Null):
         objective = problem.packed
         replicates = Replicates(minimizer, resampling)
         observed = replicates.observed(objective)
-        statistic, best = float(observed.values[0]), observed.weights[0]
-        screening = 0
+        statistic, best = float(observed.means[0]), observed.weights[0]
         if objective.n_members == 1:
-            distribution = replicates.of_labels(objective, best)
+            distribution = replicates.of_labels(objective, best, statistic)
         else:
             likeliest = objective.maximum_likelihood()
-            model = pooled(objective, objective.mixed(likeliest))
-            centres = plausible(objective, best, likeliest, resampling)
-            screening = objective.n_members + (2 + min(_VERTICES, objective.n_members)) * (
-                _TRIALS + 1
+            model = pooled(objective.members, objective.labels[0], objective.mixed(likeliest))
+            centres = _centres(objective, best, likeliest)
+            distribution = max(
+                _distributions(centres, model, objective, statistic, replicates, resampling),
+                key=lambda values: monte_carlo(statistic, values),
             )
-            worlds = [World.of(mixed, model) for mixed in centres]
-            distribution = _largest(worlds, statistic, objective, replicates, resampling)
         return Outcome(
             statistic=statistic,
+            minimum=float(observed.values[0]),
             weights=best,
             distribution=distribution,
-            n_evaluations=replicates.n_evaluations + screening,
+            n_evaluations=replicates.n_evaluations,
             converged=bool(observed.converged[0]),
-            other_searches=replicates.elsewhere(objective),
         )
 
 
-def plausible(
-    objective: Packed, best: Floats, likeliest: Floats, resampling: Resampling
-) -> list[Floats]:
-    """Predictions of the combinations that may be the calibrated one; the best always may."""
-    n_members = objective.n_members
-    vertices = np.eye(n_members)
-    values = objective.values(vertices, np.zeros(n_members, dtype=np.int64))
-    members = vertices[np.argsort(values, kind="stable")[:_VERTICES]]
-    others = [likeliest, np.full(n_members, 1.0 / n_members), *members]
-    plausible = [objective.mixed(best)]
-    for weights in others:
-        mixed = objective.mixed(weights)
-        alone = of_combination(objective, mixed, resampling.key, _TRIALS, first=_ELSEWHERE)
-        if monte_carlo(*alone) > _IMPLAUSIBLE:
-            plausible.append(mixed)
-    return plausible
+def _centres(objective: Packed, best: Floats, likeliest: Floats) -> list[Floats]:
+    """Weights of the combinations that may be the calibrated one, each once."""
+    vertices = np.eye(objective.n_members)
+    values = objective.values(vertices, np.zeros(len(vertices), dtype=np.int64))
+    mean = np.full(len(vertices), 1.0 / len(vertices))
+    tried = [best, likeliest, mean, vertices[np.argmin(values)]]
+    return [own for i, own in enumerate(tried) if not any((own == one).all() for one in tried[:i])]
 
 
-def _largest(
-    worlds: list[World],
-    statistic: float,
+def _distributions(
+    centres: list[Floats],
+    model: Floats,
     objective: Packed,
+    statistic: float,
     replicates: Replicates,
     resampling: Resampling,
-) -> Floats:
-    """The null values of the world with the largest p-value among those that reach the final."""
-    total = resampling.n_resamples
-    pilot = min(total, max(_PILOT, total // 10))
-    n_finalists = min(_FINALISTS, len(worlds))
-    n_runs = pilot * len(worlds) + n_finalists * (total - pilot)
-
-    def null(i: int, first: int, last: int, before: int) -> Floats:
-        def block(start: int, end: int) -> Found:
-            labels = worlds[i].labels(resampling.key, first + start, first + end)
-            return replicates.minimize(objective.with_labels(labels))
-
-        told = _share_of(resampling.progress, before, n_runs, total)
-        part = f"world {i} from {first}"
-        return replicates.run(block, objective, n_resamples=last - first, progress=told, part=part)
-
-    firsts = [null(i, 0, pilot, pilot * i) for i in range(len(worlds))]
-    counts = np.array([exceeds(values, statistic).sum() for values in firsts])
-    finals = []
-    for place, i in enumerate(np.argsort(-counts, kind="stable")[:n_finalists]):
-        before = pilot * len(worlds) + place * (total - pilot)
-        finals.append(np.concatenate([firsts[i], null(i, pilot, total, before)]))
-    return max(finals, key=lambda values: int(exceeds(values, statistic).sum()))
+) -> list[Floats]:
+    """The null values of each world."""
+    found = []
+    for i, weights in enumerate(centres):
+        draw = _drawing(objective, weights, World.of(objective.mixed(weights), model), resampling)
+        told = _share_of(resampling.progress, i, len(centres))
+        part = f"world {i}"
+        found.append(replicates.of_draws(draw, objective, statistic, progress=told, part=part))
+    return found
 
 
-def _share_of(progress: Progress | None, before: int, n_runs: int, total: int) -> Progress | None:
-    """Progress of one part of the work, told in resamples of the whole whenever one more is done."""
+def _drawing(objective: Packed, weights: Floats, world: World, resampling: Resampling) -> Draw:
+    """The same rows, with labels of a world."""
+    of_combination = objective.drawing_labels(weights, resampling.key)
+
+    def draw(first: int, last: int) -> Packed:
+        replicate = of_combination(first, last)
+        assert isinstance(replicate, Packed)
+        world.turn(replicate.labels, resampling.key, first)
+        return replicate
+
+    return draw
+
+
+def _share_of(progress: Progress | None, place: int, n_worlds: int) -> Progress | None:
+    """Progress of one world, told in resamples of all of them whenever one more is done."""
     if progress is None:
         return None
-    told = before * total // n_runs
+    told = 0
 
-    def report(done: int, _: int) -> None:
+    def report(done: int, total: int) -> None:
         nonlocal told
-        share = (before + done) * total // n_runs
+        told = max(told, place * total // n_worlds)
+        share = (place * total + done) // n_worlds
         if share > told:
             told = share
             progress(share, total)

@@ -99,7 +99,7 @@ def average_against_weighted(
     ----------
     probs : array-like of shape (n_samples, n_members, n_classes), or ClassifierSet
     labels : array-like of shape (n_samples,)
-        Weights chosen on these rows look better here than elsewhere.
+        If weights were fitted to these rows, expect worse calibration on new data.
     weights : array-like of shape (n_members,)
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new Figure if not given.

@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["NullHistogram", "null_distribution", "null_histogram"]
 
 
-#: What a legend adds where searches ended below the statistic.
-BOUNDS = "below the statistic: upper bounds of null values"
-
-
 @dataclass(frozen=True)
 class NullHistogram:
     """Bins of the finite null values, and how many values are infinite.
@@ -52,12 +48,6 @@ def null_histogram(values: NDArray[np.float64]) -> NullHistogram:
     return NullHistogram(edges, counts.astype(np.int64), len(values) - len(finite))
 
 
-def critical_in_words(result: CalibrationTestResult) -> str:
-    """The critical value as a legend names it, or its bound."""
-    at_most = "at most " if result.critical_value_is_bound else ""
-    return f"critical value {at_most}{number(result.critical_value)}"
-
-
 def null_distribution(result: CalibrationTestResult, *, ax: Axes | None = None) -> Axes:
     """Draw the null distribution of a test with its statistic and critical value.
 
@@ -70,8 +60,7 @@ def null_distribution(result: CalibrationTestResult, *, ax: Axes | None = None) 
     Returns
     -------
     matplotlib.axes.Axes
-        What is infinite has no place on the axis, and what is a bound looks like a value; the
-        legend says so.
+        What is infinite has no place on the axis; the legend says so.
     """
     ax = axes_or_new(ax, height=2.6)
     histogram = null_histogram(result.null_distribution)
@@ -79,14 +68,12 @@ def null_distribution(result: CalibrationTestResult, *, ax: Axes | None = None) 
     said = f"{result.n_resamples} null values, {as_typed(result.null)}"
     if histogram.n_infinite:
         said += f"; {histogram.n_infinite} infinite, not on axis"
-    if result.null_values_are_bounds:
-        said += f"\n{BOUNDS}"
     ax.stairs(
         histogram.counts, histogram.edges, fill=True, facecolor=SKY, edgecolor=BLACK, label=said
     )
     statistic = f"statistic {number(result.statistic)} (p = {result.pvalue:.3g})"
     _mark(ax, result.statistic, statistic, VERMILION, "-")
-    critical = f"{critical_in_words(result)} (level {result.alpha:g})"
+    critical = f"critical value {number(result.critical_value)} (level {result.alpha:g})"
     _mark(ax, result.critical_value, critical, BLACK, "--")
     if n_finite == 0:
         ax.set_yticks([])

@@ -21,9 +21,6 @@ ROWS = 20_000
 #: Classes with a diagram of their own, by gap; with that of the predicted class, two rows of three.
 _RANKS = ("largest", "2nd largest", "3rd largest", "4th largest", "5th largest")
 
-#: What a caption adds where searches ended below the statistic.
-_BOUNDS = " Values below the statistic are upper bounds, since searches ended there."
-
 
 @dataclass(frozen=True, slots=True)
 class Figure:
@@ -71,7 +68,7 @@ def _of_tests(assessment: Assessment) -> Iterator[tuple[Panel, str]]:
         yield (
             of_tests.null_distribution(result),
             f"{clipped(result.measure)}, {clipped(result.null)}: the statistic among its values "
-            f"if {result.hypothesis}.{_BOUNDS if result.null_values_are_bounds else ''}",
+            f"if {result.hypothesis}.",
         )
 
 
@@ -118,8 +115,8 @@ def _of_members(
     )
     yield (
         of_sets.average_against_weighted(classifiers, labels, assessment.weights),
-        f"Members, their average and the {name}. Weights chosen on these rows look "
-        "better here than elsewhere.",
+        f"Members, their average and the {name}. Weights are fitted to these rows; "
+        "expect worse calibration on new data.",
     )
     yield (
         of_sets.size_distribution(classifiers, labels),

@@ -9,7 +9,7 @@ import numpy as np
 
 from hullcal.plots._text import clipped, number, undrawn
 from hullcal.plots.level_curve import level_rows
-from hullcal.plots.null_distribution import BOUNDS, critical_in_words, null_histogram
+from hullcal.plots.null_distribution import null_histogram
 from hullcal.plots.weights import shares
 from hullcal.report.svg import LINE, NAME, Panel, width_of
 from hullcal.results import CalibrationTestResult
@@ -27,21 +27,20 @@ def null_distribution(result: CalibrationTestResult) -> Panel:
     seen = places if is_empty and places else [*edges, *places]
     low, high = min(seen), max(seen)
     pad = 0.03 * (high - low) or 0.05 * abs(high) or 0.05
-    n_lines = 4 if result.null_values_are_bounds else 3
     panel = Panel(
-        height=200.0 + n_lines * LINE,
+        height=200.0 + 3 * LINE,
         x=(low - pad, high + pad),
         y=(0.0, 1.06 * max(*counts, 1)),
-        top=n_lines * LINE + 10.0,
+        top=3 * LINE + 10.0,
     )
     said = f"{result.n_resamples} null values, {clipped(result.null)}"
     if histogram.n_infinite:
         said += f"; {histogram.n_infinite} infinite, not on axis"
-    legend = [("area null", said), *([("", BOUNDS)] if result.null_values_are_bounds else [])]
+    legend = [("area null", said)]
     if not is_empty:
         panel.steps("area null", edges, counts)
     statistic = f"statistic {number(result.statistic)} (p = {result.pvalue:.3g})"
-    critical = f"{critical_in_words(result)} (level {result.alpha:g})"
+    critical = f"critical value {number(result.critical_value)} (level {result.alpha:g})"
     for look, value, words in (
         ("line statistic", result.statistic, statistic),
         ("line dashed critical", result.critical_value, critical),

@@ -13,6 +13,7 @@ from typing import Any
 
 from hullcal.assessment import Assessment
 from hullcal.files.versions import versions
+from hullcal.minimizers.steepest import Steepest
 from hullcal.report.classes import ClassGap, class_gaps
 from hullcal.report.figures import ROWS, class_name, figures, some_rows
 from hullcal.results import CalibrationTestResult
@@ -84,8 +85,6 @@ def _part(number: int, name: str, assessment: Assessment) -> dict[str, Any]:
         "verdicts": [_verdict(assessment, null) for null in assessment.nulls],
         "questions": list(dict.fromkeys(result.hypothesis for result in assessment.results)),
         "rows": [_row(result, adjusted) for result, adjusted in _pairs(assessment)],
-        "bounds": any(result.null_values_are_bounds for result in assessment.results),
-        "searches": max(len(result.other_searches) for result in assessment.results),
         "figures": figures(assessment, gaps),
         "classes": [_class_row(assessment, each) for each in gaps[:_SHOWN]],
         "n_classes": len(gaps),
@@ -145,18 +144,12 @@ def _row(result: CalibrationTestResult, adjusted: float) -> dict[str, Any]:
         "measure": result.measure,
         "null": result.null,
         "statistic": _number(result.statistic),
-        "critical": f"{'≤ ' * result.critical_value_is_bound}{_number(result.critical_value)}",
+        "critical": _number(result.critical_value),
         "pvalue": _number(result.pvalue, 3),
         "interval": f"{low:.3g} to {high:.3g}",
-        "range": _range(result),
         "adjusted": _number(adjusted, 3),
         "rejected": adjusted <= result.alpha,
     }
-
-
-def _range(result: CalibrationTestResult) -> str:
-    low, high = result.pvalue_range
-    return f"{low:.3g} to {high:.3g}" if result.other_searches else "–"
 
 
 def _data(part: int, assessment: Assessment) -> list[dict[str, Any]]:
@@ -167,10 +160,8 @@ def _data(part: int, assessment: Assessment) -> list[dict[str, Any]]:
             "null": result.null,
             "pvalue": result.pvalue,
             "interval": result.pvalue_interval,
-            "range": result.pvalue_range,
             "adjusted": adjusted,
             "doubtful": result.doubtful,
-            "bounds": result.null_values_are_bounds,
             "answer": {name: printable(words) for name, words in asdict(answer).items()},
             # Strings where JSON has no number; nine digits are more than a picture or a table shows.
             "distribution": [
@@ -194,6 +185,8 @@ def _weights(result: CalibrationTestResult) -> dict[str, Any]:
     order = sorted(range(result.n_members), key=lambda m: -result.weights[m])
     names = result.members or tuple(f"member {m}" for m in range(result.n_members))
     return {
+        "measure": result.measure,
+        "minimum": _number(result.minimum),
         "shown": [
             (printable(names[m]), f"{result.weights[m]:.4f}")
             for m in order[:_SHOWN]
@@ -212,6 +205,7 @@ def _facts(assessment: Assessment) -> list[tuple[str, str]]:
     first = assessment.results[0]
     accuracy = assessment.classifiers.accuracy(assessment.labels, weights="mean")
     evaluations = first.settings["minimizer"].get("max_evaluations")
+    each = "a start" if first.minimizer == Steepest.name else "each"
     several = first.n_members > 1
     facts = {
         "rows": f"{first.n_samples:,}",
@@ -219,7 +213,7 @@ def _facts(assessment: Assessment) -> list[tuple[str, str]]:
         "classes": f"{first.n_classes:,}",
         "accuracy of the average" if several else "accuracy": f"{accuracy:.4f}",
         "resamples": f"{first.n_resamples:,}",
-        "search": f"{first.minimizer}, {evaluations} evaluations each",
+        "search": f"{first.minimizer}, {evaluations} evaluations {each}",
         "seed": str(first.seed),
     }
     if not several:

@@ -22,12 +22,9 @@
     const heard = [certain, rejecting, own].find((some) => some.length);
     const test = heard.reduce((a, b) => (b.adjusted < a.adjusted ? b : a));
     const { answer } = test;
-    const factored = (ends) => ends.map((end) => (test.adjusted / test.pvalue) * end);
-    const [low, high] = factored(test.interval);
-    const [least, most] = factored(test.range);
+    const [low, high] = test.interval.map((end) => (test.adjusted / test.pvalue) * end);
     const close = low <= alpha && alpha <= high ? answer.close : "";
-    const otherwise = least <= alpha && alpha < most ? answer.otherwise : "";
-    const said = (rejecting.length ? answer.rejecting : answer.standing) + close + otherwise;
+    const said = (rejecting.length ? answer.rejecting : answer.standing) + close;
     const look = !rejecting.length ? "perhaps" : certain.length ? "no" : "unclear";
     return { look, text: said };
   };
@@ -46,9 +43,7 @@
       const rejected = test.adjusted <= alpha;
       row.classList.toggle("rejected", rejected);
       row.querySelector(".decision").textContent = rejected ? "rejected" : "not rejected";
-      // Bounds are below the statistic, and so is the critical value where p is at most alpha.
-      const bound = test.bounds && test.pvalue <= alpha ? "≤ " : "";
-      row.querySelector(".critical").textContent = bound + short(critical(test, alpha));
+      row.querySelector(".critical").textContent = short(critical(test, alpha));
     }
     for (const verdict of document.querySelectorAll(".verdict")) {
       const lines = answers(number(verdict.dataset.part), alpha).map(({ look, text }) => {
@@ -65,7 +60,7 @@
     const ascending = heading.getAttribute("aria-sort") !== "ascending";
     for (const other of heading.parentNode.children) other.removeAttribute("aria-sort");
     heading.setAttribute("aria-sort", ascending ? "ascending" : "descending");
-    const key = (row) => row.children[column].textContent.replace("≤ ", "").replace("∞", "Infinity");
+    const key = (row) => row.children[column].textContent.replace("∞", "Infinity");
     const order =
       heading.dataset.kind === "number"
         ? (a, b) => number(key(a)) - number(key(b))

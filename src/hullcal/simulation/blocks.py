@@ -22,7 +22,7 @@ from hullcal.simulation.workers import check_pickles, cut, in_any_order
 __all__ = ["COLUMNS", "Block", "StudyError", "blocks_of", "run_all", "run_block"]
 
 #: What a test leaves behind.
-COLUMNS = ("pvalue", "statistic", "n_evaluations")
+COLUMNS = ("pvalue", "statistic", "minimum", "n_evaluations")
 
 Columns = dict[str, list[list[Any]]]
 
@@ -80,12 +80,11 @@ def run_block(
                         minimizer=search,
                         n_resamples=n_resamples,
                         alpha=0.5,
-                        # A quantile needs all null values, a p-value only those above the statistic.
-                        pvalue_only=not protocol.interpolated_quantile,
                         rng=block.cell.test_seed(seed, r),
                     )
                 columns["pvalue"][i].append(float(protocol.smallest_level(result)))
                 columns["statistic"][i].append(_as_json(result.statistic))
+                columns["minimum"][i].append(_as_json(result.minimum))
                 columns["n_evaluations"][i].append(int(result.n_evaluations))
         except MemoryError:
             raise

@@ -117,7 +117,7 @@ class Grid:
         As in "ece_conf", or "ece_conf:5" for five bins.
     null : str or sequence of str
     minimizer : str, Minimizer, or sequence of them
-        As in "pairwise", or "pairwise:200" for a budget of 200 evaluations.
+        As in "steepest", or "steepest:60" for a budget of 60 evaluations a start.
     n_datasets : int
         R, data sets in a cell.
     n_resamples : int
@@ -145,7 +145,7 @@ class Grid:
         *("hl_cwise:5", "hl_cwise:10", "skce_ul"),
     )
     null: str | Iterable[str] = "paper"
-    minimizer: str | Minimizer | Iterable[str | Minimizer] = "pairwise"
+    minimizer: str | Minimizer | Iterable[str | Minimizer] = "steepest"
     n_datasets: int = 1000
     n_resamples: int = 100
     alpha: float | Iterable[float] = ALPHA

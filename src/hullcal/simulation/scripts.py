@@ -21,7 +21,7 @@ def as_in_the_scripts(
     measure: Measure, *, first_class_bins: bool, gaussian_kernel: bool, right_closed_bins: bool
 ) -> Measure:
     """The scripts' form of a measure, under the switches that are on; otherwise the measure itself."""
-    if right_closed_bins and type(measure) is ConfidenceECE:
+    if right_closed_bins and type(measure) is ConfidenceECE and not measure.smooth:
         return RightClosedECE(n_bins=measure.n_bins)
     if first_class_bins and type(measure) is HosmerLemeshow:
         return FirstClassHosmerLemeshow(n_bins=measure.n_bins)

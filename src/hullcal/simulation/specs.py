@@ -120,12 +120,13 @@ class Test:
         """Roughly how many seconds the test takes: enough to cut work into pieces of like size."""
         measure = self.measure.measure
         easy = measure.easily_searched
-        budget = self.minimizer.minimizer.budgeted(in_test=True, easy=easy).max_evaluations or 1
+        search = self.minimizer.minimizer.budgeted(in_test=True, easy=easy)
+        budget = search.evaluations(n_members)
         once = self.null == "paper" or n_members == 1
         evaluations = budget + n_resamples if once else budget * (1 + n_resamples)
         nanoseconds = 4.0 if measure.accumulate is not None else 0.6 * n_samples
         # Searches of scipy call back into Python at every step.
-        compiled = self.minimizer.minimizer.name in ("pairwise", "random", "exact")
+        compiled = self.minimizer.minimizer.name in ("steepest", "pairwise", "random", "exact")
         each = 1e-9 * nanoseconds * n_samples * n_classes + (0.0 if compiled else 5e-4)
         return 5e-4 + evaluations * each
 
@@ -134,7 +135,7 @@ def measure_of(spec: Any) -> MeasureSpec:
     """Measure of a spec: "ece_conf", "ece_conf:5", a Measure or a callable.
 
     >>> measure_of("ece_conf:5").measure
-    ConfidenceECE(n_bins=5)
+    ConfidenceECE(n_bins=5, smooth=False)
     """
     if not isinstance(spec, str):
         return MeasureSpec(measures.resolve(spec))
@@ -148,7 +149,7 @@ def measure_of(spec: Any) -> MeasureSpec:
 
 
 def minimizer_of(spec: Any) -> MinimizerSpec:
-    """Search of a spec: "pairwise", "pairwise:200" or a Minimizer.
+    """Search of a spec: "steepest", "steepest:60" or a Minimizer.
 
     >>> minimizer_of("pairwise:200").minimizer
     Pairwise(max_evaluations=200)

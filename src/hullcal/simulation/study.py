@@ -35,9 +35,9 @@ class Study:
     tests : dict of ndarray
         One entry for each test, by cell, way of testing and data set: what was drawn (`scenario`,
         `n_samples`, `n_members`, `n_classes`, `spread`, `strength`, `protocol`, `dataset`), how it
-        was tested (`measure`, `n_bins`, `null`, `minimizer`), and `pvalue`, `statistic` and
-        `n_evaluations`. A number is NaN where it has no meaning. `pvalue` is the smallest level at
-        which the protocol rejects.
+        was tested (`measure`, `n_bins`, `null`, `minimizer`), and `pvalue`, `statistic`, `minimum`
+        and `n_evaluations`. A number is NaN where it has no meaning. `pvalue` is the smallest level
+        at which the protocol rejects.
     """
 
     grid: Grid

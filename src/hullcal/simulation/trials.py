@@ -60,7 +60,6 @@ class Trials:
                     minimizer=self.minimizer,
                     n_resamples=self.n_resamples,
                     alpha=self.alpha,
-                    pvalue_only=True,
                     rng=sum(int(word) << (32 * i) for i, word in enumerate(words)),
                 ).rejected
         except MemoryError:

@@ -1,0 +1,169 @@
+"""Steepest search: to the letter of its definition, and the same whatever the order of the data."""
+
+import itertools
+from functools import cache
+
+import numpy as np
+import pytest
+from sklearn import datasets
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+
+import hullcal as hc
+import oracles
+from hullcal._compiled.streams import key_of
+from hullcal.engines.local import packed_problem
+
+ORDER_FREE = [m for m in hc.measures.available() if not hc.measures.resolve(m).order_matters]
+
+
+def searched(probs, labels, measure, budget):
+    """What the search finds, with weights in the order of the members as given."""
+    classifiers = hc.ClassifierSet(probs)
+    problem = packed_problem(
+        classifiers, np.asarray(labels, dtype=np.int32), hc.measures.resolve(measure)
+    )
+    search = hc.minimizers.Steepest(max_evaluations=budget)
+    found = search.minimize(problem.objective, key_of(0))
+    return found, problem.distinct.share(found.weights[0])
+
+
+def few_em_steps(chances, steps=12):
+    weights = np.full(chances.shape[1], 1 / chances.shape[1])
+    for _ in range(steps):
+        shares = weights * chances
+        shares /= shares.sum(axis=1, keepdims=True)
+        weights = shares.mean(axis=0)
+    return weights
+
+
+def by_definition(g, n_members, start, budget):
+    """One start: evaluate all moves, take the best if it helps, else divide the step by three."""
+    weights, step, spent = np.array(start), 0.15, 1
+    value = g(weights)
+    while step >= 0.004 and spent < budget:
+        moves = []
+        for m in range(n_members):
+            corner = np.eye(n_members)[m]
+            if weights[m] < 1:
+                moves.append((1 - step) * weights + step * corner)
+                away = min(step, weights[m] / (1 - weights[m]))
+                if away > 0:
+                    moves.append((1 + away) * weights - away * corner)
+        values = [g(np.maximum(move, 0)) for move in moves]
+        spent += len(moves)
+        best = next(i for i, v in enumerate(values) if v <= min(values) + 1e-12)
+        if values[best] < value - 1e-12:
+            weights, value = np.maximum(moves[best], 0), values[best]
+            weights[weights < 1e-15] = 0.0  # what rounding leaves of a member that was taken out
+            weights /= weights.sum()
+        else:
+            step /= 3
+    return weights, g(weights)
+
+
+@pytest.mark.parametrize("budget", [1, 10, 25, 200])
+@pytest.mark.parametrize("measure", ["ece_conf", "ece_cwise_smooth", "hl_cwise", "skce_uq"])
+@pytest.mark.parametrize("n_members", [2, 4])
+def test_the_search_is_its_definition(measure, n_members, budget):
+    rng = np.random.default_rng([n_members, budget])
+    probs = rng.dirichlet(np.ones(3), size=(40, n_members))
+    labels = rng.integers(3, size=40)
+    at = hc.ClassifierSet(probs).distinct.positions
+    numbered = probs[:, at]
+
+    def g(weights):
+        return hc.measures.resolve(measure)(oracles.mixture(numbered, weights), labels)
+
+    mean = np.full(n_members, 1 / n_members)
+    chances = numbered[np.arange(40), :, labels]
+    vertices = np.eye(n_members)
+    starts = [mean, few_em_steps(chances), *vertices, *((mean + vertices) / 2)]
+    ends = [by_definition(g, n_members, start, budget) for start in starts]
+    found, weights = searched(probs, labels, measure, budget)
+    smaller = sorted(value for _, value in ends)[: {2: 2, 4: 3}[n_members]]
+    assert found.means[0] == pytest.approx(np.mean(smaller), abs=1e-10)
+    assert found.values[0] == pytest.approx(min(value for _, value in ends), abs=1e-10)
+    smallest = min(ends, key=lambda end: end[1])
+    np.testing.assert_allclose(weights[at], smallest[0], atol=1e-9)
+
+
+@cache
+def forest(data, kind):
+    load = {
+        "digits": datasets.load_digits,
+        "wine": datasets.load_wine,
+        "cancer": datasets.load_breast_cancer,
+    }[data]
+    features, labels = load(return_X_y=True)
+    order = np.random.default_rng(3).permutation(len(labels))
+    train, test = order[: len(order) // 2], order[len(order) // 2 :]
+    trees = kind(8, random_state=1).fit(features[train], labels[train]).estimators_
+    return np.stack([tree.predict_proba(features[test]) for tree in trees], axis=1), labels[test]
+
+
+FORESTS = [*itertools.product(("digits", "wine", "cancer"), (RandomForestClassifier,))]
+FORESTS += [("wine", ExtraTreesClassifier), ("cancer", ExtraTreesClassifier)]
+
+
+@pytest.mark.parametrize("measure", ORDER_FREE)
+@pytest.mark.parametrize(("data", "kind"), FORESTS)
+def test_no_order_of_rows_or_members_changes_what_is_found(data, kind, measure):
+    probs, labels = forest(data, kind)
+    if measure.startswith("skce") and data == "digits":
+        probs, labels = probs[:200], labels[:200]
+    found, weights = searched(probs, labels, measure, 10)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        rows, members = rng.permutation(len(labels)), rng.permutation(probs.shape[1])
+        again, other = searched(probs[rows][:, members], labels[rows], measure, 10)
+        assert again.means[0] == pytest.approx(found.means[0], abs=1e-9)
+        assert again.values[0] == pytest.approx(found.values[0], abs=1e-9)
+        np.testing.assert_allclose(other, weights[members], atol=1e-9)
+
+
+def test_p_values_of_other_orders_differ_by_no_more_than_resampling_explains():
+    probs, labels = forest("digits", RandomForestClassifier)
+    found = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        rows, members = rng.permutation(len(labels)), rng.permutation(probs.shape[1])
+        test = hc.calibration_test(
+            probs[rows][:, members], labels[rows], null="refit", n_resamples=199, rng=seed
+        )
+        found.append(test.pvalue)
+    error = np.sqrt(np.mean(found) * (1 - np.mean(found)) / 199)
+    assert np.ptp(found) <= 5 * error + 2 / 200
+
+
+@pytest.mark.parametrize("budget", [None, 10, 40])
+def test_a_test_and_a_search_name_the_same_weights_at_the_same_budget(budget):
+    probs, labels = forest("wine", RandomForestClassifier)
+    search = hc.minimizers.Steepest(max_evaluations=budget)
+    options = {"null": "refit", "minimizer": search, "n_resamples": 19, "alpha": 0.1, "rng": 0}
+    test = hc.calibration_test(probs, labels, **options)
+    found = hc.minimize(probs, labels, minimizer=search)
+    np.testing.assert_array_equal(test.weights, found.weights)
+    assert test.minimum == found.value
+    assert test.minimum <= test.statistic
+    best = hc.ClassifierSet(probs).mix(test.weights)
+    assert hc.ConfidenceECE()(best, labels) == test.minimum
+
+
+def test_of_many_members_the_ten_with_the_smallest_value_are_starts():
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(3), size=(30, 35))
+    labels = rng.integers(3, size=30)
+    classifiers, classes = hc.ClassifierSet.with_labels(probs, labels)
+    objective = packed_problem(classifiers, classes, hc.ConfidenceECE()).packed
+    starts, numbers = hc.minimizers.Steepest().starts(objective)
+    assert starts.shape == (1, 22, 35)
+    alone = [hc.ConfidenceECE()(probs[:, m], labels) for m in classifiers.distinct.positions]
+    np.testing.assert_array_equal(numbers[0, 2:12], np.argsort(alone, kind="stable")[:10])
+    np.testing.assert_array_equal(starts[0, 2:12], np.eye(35)[numbers[0, 2:12]])
+    np.testing.assert_allclose(starts[0, 12:], (np.eye(35)[numbers[0, 2:12]] + 1 / 35) / 2)
+    # All members once, twelve starts with all moves, ten with those towards others, and an end once more
+    # if it is not where it began.
+    found, weights = searched(probs, labels, "ece_conf", 10)
+    expected = 35 + 12 * (1 + 2 * 35) + 10 * 35
+    assert expected < found.n_evaluations[0] <= expected + 22
+    assert weights.sum() == pytest.approx(1.0)
