@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hullcal import engines, measures, minimizers
+import hullcal
+from hullcal import measures, minimizers, nulls, pvalues
 from hullcal._compiled.streams import key_of
-from hullcal._validation import check_seed
-from hullcal.engines import Data, Engine
+from hullcal._validation import (
+    HullcalWarning,
+    InvalidInputError,
+    check_fraction,
+    check_integer,
+    check_jobs,
+    check_seed,
+)
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
-from hullcal.nulls import ONE_CALIBRATED, Null, kept_in
-from hullcal.planning import Plan
+from hullcal.notes import Note
+from hullcal.nulls import ONE_CALIBRATED, Null
+from hullcal.objectives.base import Objective
+from hullcal.objectives.opening import LabelledSet, open_set
 from hullcal.progress import reporting
+from hullcal.resampling import Loop, Progress, kept_in, kept_seed
 from hullcal.results import CalibrationTestResult, MinimizeResult
 from hullcal.sets import ClassifierSet
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 def calibration_test(
@@ -34,7 +48,7 @@ def calibration_test(
     classes: ArrayLike | None = None,
     from_logits: bool = False,
     from_log: bool = False,
-    engine: str | Engine | None = None,
+    engine: str | Client | None = None,
     stop_after: int | None = None,
     journal: str | Path | None = None,
     rng: int | np.random.Generator | None = None,
@@ -69,9 +83,10 @@ def calibration_test(
         Names of the classes in the order of the last axis.
     from_logits, from_log : bool
         Whether `probs` holds logits or log-probabilities.
-    engine : {None, "local", "dask"} or Engine
-        Who evaluates: this machine, or the workers of a Dask cluster (`hullcal.engines.Dask` names
-        one). None is Dask for a dask array and this machine for all else.
+    engine : {None, "local", "dask"} or distributed.Client
+        Backend: this machine, or the workers of a Dask cluster: those of a client, and with "dask"
+        those of the current client or else processes on this machine, which a script must start below
+        ``if __name__ == "__main__":``. None is Dask for a dask array and this machine for all else.
     stop_after : int, optional
         Stop resampling once so many null values have reached the statistic (Besag and Clifford 1991):
         a clearly calibrated set is done after a few resamples, and the p-value is as valid as that
@@ -99,10 +114,10 @@ def calibration_test(
     >>> calibration_test(members, labels, n_resamples=99, rng=1).rejected
     False
     """
-    plan = Plan.of(
-        measure=measure,
-        null=null,
-        minimizer=minimizer,
+    g, search = measures.resolve(measure), minimizers.resolve(minimizer)
+    reference = None if null is None else nulls.resolve(null)
+    options = check_options(
+        reference,
         n_resamples=n_resamples,
         alpha=alpha,
         stop_after=stop_after,
@@ -110,45 +125,167 @@ def calibration_test(
         rng=rng,
         n_jobs=n_jobs,
     )
-    options: dict[str, Any] = {"classes": classes, "from_logits": from_logits, "from_log": from_log}
-    with engines.resolve(engine, probs).open(probs, labels, **options) as data:
-        return run(plan, data, journal=journal, progress=progress)
+    given = {"classes": classes, "from_logits": from_logits, "from_log": from_log}
+    with open_set(probs, labels, engine=engine, **given) as data:
+        return algorithm_1(data, g, reference, search, progress=progress, **options)
 
 
-def run(
-    plan: Plan,
-    data: Data,
+def algorithm_1(
+    data: LabelledSet,
+    measure: Measure,
+    null: Null | None,
+    minimizer: Minimizer,
     *,
+    n_resamples: int,
+    alpha: float,
+    stop_after: int | None,
     journal: str | Path | None,
-    progress: bool | Callable[[int, int], None],
+    seed: int,
+    n_jobs: int,
+    progress: bool | Progress,
 ) -> CalibrationTestResult:
-    """Algorithm 1, as planned, on data that are open."""
-    plan = plan.beside(data)
-    problem = plan.problem(data)
-    kept = plan.configuration(data, problem)
-    with reporting(progress) as report, kept_in(journal, kept) as finished:
-        # Lines 1 to 5 and line 7; lines 6 and 8 follow from what they leave behind.
-        outcome = plan.null.run(problem, plan.search, plan.resampling(report, finished))
-    notes = (*data.notes, *problem.notes())
+    """Algorithm 1 on data that are open, with options that were checked."""
+    reference, search = settled(data, measure, null, minimizer)
+    objective = _objective(data, measure, reference, search, n_jobs=n_jobs)  # λ ↦ g(p_λ, D)
+    settings = {
+        "measure": objective.measure.settings(),
+        "minimizer": search.settings(),
+        "null": reference.settings(),
+    }
+    if stop_after is not None:
+        # D too, as such a run may leave fewer null values.
+        settings |= {"stop_after": stop_after, "n_resamples": n_resamples}
+    configuration = {
+        "version": hullcal.__version__,
+        "names": (measure.name, search.name, reference.name),
+        "settings": settings,
+        "seed": seed,
+        "D": n_resamples,
+        "sizes": (data.n_samples, data.n_members, data.n_classes),
+    }
+    key = key_of(seed)
+    with reporting(progress) as report, kept_in(journal, configuration) as kept:
+        line_7 = search.observed if reference.searches_replicates else search.best
+        best = line_7(objective, key)
+        if kept is not None:
+            kept.check_data(float(best.values[0]), objective.fingerprint())
+        loop = Loop(
+            n_resamples=n_resamples,
+            key=key,
+            n_jobs=n_jobs,
+            progress=report,
+            stop_after=stop_after,
+            journal=kept,
+        )
+        replicates = reference.distribution(objective, best, search, loop)  # lines 1 to 5
+    found = {
+        "statistic": float(best.means[0]),
+        "minimum": float(best.values[0]),
+        "weights": best.weights[0],
+        "converged": bool(best.converged[0]),
+        "notes": (),
+        **replicates,
+    }
+    found["weights"] = data.distinct.share(found["weights"])
+    found["n_evaluations"] += int(best.n_evaluations[0])
+    notes = [*data.notes, *_impossible(objective), *found["notes"]]
+    if null is None and reference.name != nulls.USUAL:
+        notes.append(Note("beyond_memory", {"null": reference.name, "usual": nulls.USUAL}))
+    n_kept = len(found["null_distribution"])
+    if n_kept < n_resamples:
+        stopped = {"resample": n_kept + 1, "of_resamples": n_resamples, "stop_after": stop_after}
+        notes.append(Note("stopped", stopped))
+    found["notes"] = tuple(notes)
+    # Lines 6 and 8 are properties of the result: its critical value, and whether it is rejected.
     return CalibrationTestResult(
-        statistic=outcome.statistic,
-        minimum=outcome.minimum,
-        weights=problem.distinct.share(outcome.weights),
-        null_distribution=outcome.distribution,
-        alpha=plan.alpha,
-        hypothesis=plan.null.hypothesis if data.n_members > 1 else ONE_CALIBRATED,
-        measure=plan.measure.name,
-        null=plan.null.name,
-        minimizer=plan.search.name,
-        settings=plan.settings(problem),
-        n_evaluations=outcome.n_evaluations,
-        converged=outcome.converged,
-        seed=plan.seed,
+        **found,
+        alpha=alpha,
+        hypothesis=reference.hypothesis if data.n_members > 1 else ONE_CALIBRATED,
+        measure=measure.name,
+        null=reference.name,
+        minimizer=search.name,
+        settings=settings,
+        seed=seed,
         n_samples=data.n_samples,
         n_classes=data.n_classes,
         members=data.members,
-        notes=(*notes, *outcome.notes, *plan.notes(len(outcome.distribution))),
     )
+
+
+def check_options(
+    null: Null | None,
+    *,
+    n_resamples: int,
+    alpha: float,
+    stop_after: int | None,
+    journal: str | Path | None,
+    rng: int | np.random.Generator | None,
+    n_jobs: int,
+) -> dict[str, Any]:
+    """The options of `algorithm_1`, checked before data are looked at."""
+    alpha, n_resamples = check_level(alpha, n_resamples)
+    if null is not None and not null.one_by_one:
+        for name, value in (("stop_after", stop_after), ("journal", journal)):
+            if value is not None:
+                raise InvalidInputError(
+                    f"`{name}` must be None with null `{null.name}`, whose resamples are run together; "
+                    f'got {str(value)!r}. Leave it out, or use null="stacked".'
+                )
+    return {
+        "n_resamples": n_resamples,
+        "alpha": alpha,
+        "stop_after": None if stop_after is None else check_integer(stop_after, "stop_after", 2),
+        "journal": journal,
+        "seed": check_seed(rng if rng is not None or journal is None else kept_seed(journal)),
+        "n_jobs": check_jobs(n_jobs),
+    }
+
+
+def check_level(alpha: float, n_resamples: int, *, stacklevel: int = 4) -> tuple[float, int]:
+    """Both, checked; a warning if they cannot reject together."""
+    alpha = check_fraction(alpha, "alpha")
+    n_resamples = check_integer(n_resamples, "n_resamples", 1)
+    if pvalues.rejections_allowed(n_resamples, alpha) == 0:
+        warnings.warn(
+            f"no p-value of {n_resamples} resamples can be {alpha:g} or less, so nothing can be "
+            f"rejected; the smallest `n_resamples` that could is "
+            f"{pvalues.smallest_n_resamples(alpha)}.",
+            HullcalWarning,
+            stacklevel=stacklevel,
+        )
+    return alpha, n_resamples
+
+
+def settled(
+    data: LabelledSet, measure: Measure, null: Null | None, minimizer: Minimizer
+) -> tuple[Null, Minimizer]:
+    """The null for these data and the search with its budget; refused if these data have no answer."""
+    usual = nulls.USUAL if data.fits_memory else nulls.BEYOND_MEMORY
+    reference = nulls.resolve(usual if null is None else null)
+    # A null that searches but once, whatever it does with replicates, can search for longer.
+    in_test = reference.one_by_one
+    search = minimizer.budgeted(in_test=in_test, easy=in_test and measure.easily_searched)
+    measure.check(data.n_samples, stacklevel=5)
+    search.check(measure, data.n_members)
+    reference.check(measure, search)
+    data.check(measure, in_memory=_in_memory(measure, reference, search))
+    return reference, search
+
+
+def _in_memory(measure: Measure, null: Null, minimizer: Minimizer) -> bool:
+    return null.needs_predictions(measure) or minimizer.needs_predictions
+
+
+def _objective(
+    data: LabelledSet, measure: Measure, null: Null, minimizer: Minimizer, *, n_jobs: int
+) -> Objective:
+    in_memory = _in_memory(measure, null, minimizer)
+    return data.objective(measure, in_memory=in_memory, n_jobs=n_jobs)
+
+
+def _impossible(objective: Objective) -> tuple[Note, ...]:
+    n_rows = objective.impossible()
+    return (Note("impossible", {"n_rows": n_rows}),) if n_rows > 0 else ()
 
 
 def minimize(
@@ -179,23 +316,23 @@ def minimize(
     g = measures.resolve(measure)
     search = minimizers.resolve(minimizer).budgeted(in_test=False)
     seed = check_seed(rng)
-    options: dict[str, Any] = {"classes": classes, "from_logits": from_logits, "from_log": from_log}
-    with engines.resolve(None, probs).open(probs, labels, **options) as data:
+    options = {"classes": classes, "from_logits": from_logits, "from_log": from_log}
+    with open_set(probs, labels, **options) as data:
         g.check(data.n_samples)
         search.check(g, data.n_members)
-        data.check(g, in_memory=search.needs_predictions, draws_rows=False)
-        problem = data.problem(g, in_memory=search.needs_predictions, n_jobs=1)
-        minima = search.observed(problem.objective, key_of(seed))
-        notes = data.notes + problem.notes()
+        data.check(g, in_memory=search.needs_predictions)
+        objective = data.objective(g, in_memory=search.needs_predictions, n_jobs=1)
+        minima = search.best(objective, key_of(seed))
+        notes = data.notes + _impossible(objective)
     return MinimizeResult(
-        weights=problem.distinct.share(minima.weights[0]),
+        weights=data.distinct.share(minima.weights[0]),
         value=float(minima.values[0]),
         n_evaluations=int(minima.n_evaluations[0]),
         converged=bool(minima.converged[0]),
         measure=g.name,
         minimizer=search.name,
         settings={
-            "measure": problem.objective.measure.settings(),
+            "measure": objective.measure.settings(),
             "minimizer": search.settings(),
         },
         seed=seed,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 #: Digits of a trait that do not depend on the order in which rows were added up.
 _DIGITS = 10
-#: Rows whose traits are added up at a time.
+#: Rows that are compared, or whose traits are added up, at a time.
 _ROWS = 2**14
 
 
@@ -37,36 +38,16 @@ class Distinct:
     @classmethod
     def of(cls, probs: NDArray[Any]) -> Distinct:
         """Compare the members of predictions (n_samples, n_members, n_classes)."""
-        n_members = probs.shape[1]
-        # The first few numbers tell most members apart.
-        n_rows = max(1, 16 // probs.shape[2])
-        head = probs[:n_rows].transpose(1, 0, 2).reshape(n_members, -1)
-        order = np.lexsort(head.T[::-1])
-        sorted_head = head[order]
-        if (sorted_head[1:] != sorted_head[:-1]).any(axis=1).all():
-            found = cls(order, np.argsort(order))
-        else:
-
-            def compare(a: int, b: int) -> int:
-                different = np.flatnonzero(probs[:, a, :] != probs[:, b, :])
-                if different.size == 0:
-                    return 0
-                n, k = divmod(int(different[0]), probs.shape[2])
-                return -1 if probs[n, a, k] < probs[n, b, k] else 1
-
-            found = cls.compared(n_members, compare)
+        found = cls.ranked([ranks(probs)])
         return found.numbered(traits(probs, found.positions))
 
     @classmethod
-    def compared(cls, n_members: int, compare: Callable[[int, int], int]) -> Distinct:
-        """Sort members by a comparison, -1, 0 or 1; those that it calls equal are one."""
-        owner = np.empty(n_members, dtype=np.int64)
-        positions: list[int] = []
-        for member in sorted(range(n_members), key=functools.cmp_to_key(compare)):
-            if not positions or compare(member, positions[-1]) != 0:
-                positions.append(member)
-            owner[member] = len(positions) - 1
-        return cls(np.array(positions), owner)
+    def ranked(cls, parts: Iterable[Sequence[int]]) -> Distinct:
+        """From the ranks of the members in consecutive parts of the rows, of which the first count most."""
+        keys = list(zip(*parts, strict=True))
+        order = sorted(set(keys))
+        positions = np.array([keys.index(key) for key in order])
+        return cls(positions, np.array([order.index(key) for key in keys]))
 
     def numbered(self, of_distinct: NDArray[np.float64]) -> Distinct:
         """The same members, numbered by their traits; equal traits stay in the order of before."""
@@ -96,6 +77,28 @@ class Distinct:
                 taken += shares[copy]
             shares[last] = weights[member] - taken
         return shares
+
+
+def ranks(probs: NDArray[Any]) -> list[int]:
+    """The members of some rows in lexicographic order; those that are equal have one rank."""
+
+    def compare(a: int, b: int) -> int:
+        # Few rows at first, where most members differ, then more.
+        first, size = 0, 2
+        while first < len(probs):
+            ours, theirs = probs[first : first + size, a], probs[first : first + size, b]
+            different = np.flatnonzero(ours != theirs)
+            if different.size:
+                place = int(different[0])
+                return -1 if ours.ravel()[place] < theirs.ravel()[place] else 1
+            first, size = first + size, min(8 * size, _ROWS)
+        return 0
+
+    order = sorted(range(probs.shape[1]), key=functools.cmp_to_key(compare))
+    found = [0] * len(order)
+    for before, member in itertools.pairwise(order):
+        found[member] = found[before] + abs(compare(before, member))
+    return found
 
 
 def traits(probs: NDArray[Any], positions: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 #: Two values closer than this, relative to the statistic or to 1, are ties.
 _TIE = 100.0 * np.finfo(np.float64).eps
-#: How a note begins that casts doubt on a small p-value.
-DOUBT = "too few rows for so many cells"
 
 
 def exceeds(null: ArrayLike, statistic: float) -> NDArray[np.bool_]:

@@ -14,10 +14,13 @@ from numpy.typing import NDArray
 
 from hullcal import pvalues
 from hullcal._validation import InvalidInputError, check_fraction
+from hullcal.notes import Note
 from hullcal.words import result_in_words, weights_in_words
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, tuple) and value and isinstance(value[0], Note):
+        return tuple(note.to_dict() for note in value)
     return value.tolist() if isinstance(value, np.ndarray) else copy.deepcopy(value)
 
 
@@ -65,8 +68,9 @@ class Result:
                     f"not a {cls.__name__}: `{name}` must be numbers; got {values[name]!r:.80}. "
                     "Pass what `to_dict` gave."
                 ) from error
-        for name in {"notes", "members"} & names:
-            values[name] = None if values[name] is None else tuple(values[name])
+        if "members" in names and values["members"] is not None:
+            values["members"] = tuple(values["members"])
+        values["notes"] = tuple(Note.from_dict(note) for note in values["notes"])
         return cls(**values)
 
     def __eq__(self, other: object) -> bool:
@@ -96,7 +100,7 @@ class MinimizeResult(Result):
         Gives the same answer again as `rng`.
     members : tuple of str, or None
         Names of the members.
-    notes : tuple of str
+    notes : tuple of Note
         What was done to the input.
     """
 
@@ -109,7 +113,7 @@ class MinimizeResult(Result):
     settings: dict[str, Any]
     seed: int
     members: tuple[str, ...] | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def __str__(self) -> str:
         end = "at a local minimum" if self.converged else "budget spent"
@@ -155,7 +159,7 @@ class CalibrationTestResult(Result):
     n_samples, n_classes : int
     members : tuple of str, or None
         Names of the members.
-    notes : tuple of str
+    notes : tuple of Note
         What was done to the input, and what to know about the run.
     """
 
@@ -175,7 +179,7 @@ class CalibrationTestResult(Result):
     n_samples: int
     n_classes: int
     members: tuple[str, ...] | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     @property
     def n_resamples(self) -> int:
@@ -226,7 +230,7 @@ class CalibrationTestResult(Result):
     @property
     def doubtful(self) -> bool:
         """Whether a note says that the p-value may be too small."""
-        return any(note.startswith(pvalues.DOUBT) for note in self.notes)
+        return any(note.code == "too_few_rows" for note in self.notes)
 
     def __str__(self) -> str:
         return result_in_words(self)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from hullcal import measures
-from hullcal.engines.engine import IMPOSSIBLE
 from hullcal.nulls import ONE_CALIBRATED, TRUTH
 from hullcal.results import CalibrationTestResult
 
@@ -65,7 +64,7 @@ def answer(result: CalibrationTestResult, adjusted: float, *, several: bool) -> 
             f"with too few rows for {result.measure} by null {null}; ask null stacked."
         )
     standing = f"Perhaps: the data do not speak against the claim that {hypothesis} ({figure})."
-    if any(note.startswith(IMPOSSIBLE) for note in result.notes):
+    if any(note.code == "impossible" for note in result.notes):
         standing += _impossible(result)
     also = " and what they stop after" if "stop_after" in result.settings else ""
     close = f" It is too close to call; raise the resamples{also}."

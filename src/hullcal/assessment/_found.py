@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from hullcal import measures, uncertainty
 from hullcal._validation import InvalidInputError
-from hullcal.engines import Data
 from hullcal.nulls.maximized import Maximized
+from hullcal.objectives.opening import LabelledSet
 from hullcal.results import CalibrationTestResult, adjust
 from hullcal.sets import ClassifierSet
 from hullcal.verdicts import Answer, Heard, answer, heard, sentence
@@ -24,13 +24,13 @@ class Assessment:
 
     Attributes
     ----------
-    data : Data
+    data : LabelledSet
         The set and its labels, wherever they are.
     results : tuple of CalibrationTestResult
         Measure by measure, and null by null for each.
     """
 
-    data: Data
+    data: LabelledSet
     results: tuple[CalibrationTestResult, ...]
 
     @cached_property

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from hullcal import hull
 from hullcal.algorithm import minimize
-from hullcal.engines.local import packed_problem
 from hullcal.measures.ece_conf import ConfidenceECE
+from hullcal.objectives.opening import packed
 from hullcal.sets import ClassifierSet
 from hullcal.simplex import normalise
 
@@ -38,15 +38,14 @@ def least_log_score(members: ClassifierSet, labels: Labels) -> Floats:
 
     Rows to which every member gives probability 0 are left out, as everywhere in this package.
     """
-    problem = packed_problem(
-        members, labels, ConfidenceECE()
-    )  # any measure: only likelihoods are used
-    start = problem.objective.maximum_likelihood()
-    chances = problem.packed.members[:, labels, np.arange(len(labels))].T
+    # Any measure: only likelihoods are used.
+    own = packed(members, labels, ConfidenceECE())
+    start = own.maximum_likelihood()
+    chances = own.members[:, labels, np.arange(len(labels))].T
     possible = chances.max(axis=1) > 0.0
     if len(start) == 1 or not possible.any():
-        return problem.distinct.share(start)
-    return problem.distinct.share(_polished(chances[possible], start))
+        return members.distinct.share(start)
+    return members.distinct.share(_polished(chances[possible], start))
 
 
 def _polished(chances: Floats, start: Floats) -> Floats:

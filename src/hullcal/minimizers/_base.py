@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError, check_integer
-from hullcal.engines.objective import Objective
 from hullcal.measures import Measure
+from hullcal.objectives.base import Function
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Minima:
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
-def _of_one(objective: Objective, key: NDArray[np.uint64]) -> Minima:
+def _of_one(objective: Function, key: NDArray[np.uint64]) -> Minima:
     """The one point of the simplex, where there is but one member."""
     minima = Minima.empty(objective.n_cases, 1)
     minima.weights[:] = 1.0
@@ -72,7 +72,7 @@ class Minimizer:
     test_budget: ClassVar[int] = 1_000
     #: The same inside a test of a measure that is easily searched; None where it makes no difference.
     easy_test_budget: ClassVar[int | None] = None
-    #: Whether any function of the weights will do, a step function as well.
+    #: Whether any function of the weights will do, and not only a measure of packed predictions.
     any_function: ClassVar[bool] = True
     #: Whether the objective may be one over a few entries of the predictions.
     over_entries: ClassVar[bool] = True
@@ -106,18 +106,22 @@ class Minimizer:
     def check(self, measure: Measure, n_members: int) -> None:
         """Refuse a measure or a set this search cannot take, naming both."""
 
-    def minimize(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
+    def minimize(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
         """The best weights found, for every case; a set of one member needs no search."""
         search = self.search if objective.n_members > 1 else _of_one
         if not self.over_entries:
             return search(objective, key)
         return Minima.joined([search(part, key) for part in objective.parts()])
 
-    def observed(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
-        """The same for the data, which are searched once: `weights` and `values` may be better found."""
+    def best(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
+        """Line 7 for the data, which are searched once, and so perhaps for longer than replicates."""
         return self.minimize(objective, key)
 
-    def search(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
+    def observed(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
+        """The same with `means` as they are found for replicates."""
+        return self.minimize(objective, key)
+
+    def search(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
         """Search the simplex for every case."""
         raise NotImplementedError
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError
-from hullcal.engines.objective import Objective
 from hullcal.minimizers._base import Minima, Minimizer
+from hullcal.objectives.base import Function
 from hullcal.simplex import normalise, uniform
 
 Floats = NDArray[np.float64]
@@ -44,7 +44,7 @@ class Cobyla(Minimizer):
                 f'`library` "{self.library}" is not installed; `pip install {self.library}`.'
             )
 
-    def search(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
+    def search(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
         assert self.max_evaluations is not None
         n_members = objective.n_members
         minima = Minima.empty(objective.n_cases, n_members)

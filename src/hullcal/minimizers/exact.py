@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from hullcal._compiled.jit import F1, F2, F3, I2, INT, compiled, driver
 from hullcal._compiled.mixing import mix
-from hullcal.engines.objective import Objective
-from hullcal.engines.packed import Packed
 from hullcal.measures import Measure
 from hullcal.measures.ece_conf import ConfidenceECE
 from hullcal.measures.ece_cwise import ClasswiseECE
 from hullcal.minimizers._base import Minima, Minimizer
+from hullcal.objectives.base import Function
+from hullcal.objectives.memory import InMemory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +46,8 @@ class Exact(Minimizer):
                 f"measure `{measure.name}`", 'use minimizer="steepest", "ece_conf" or "ece_cwise"'
             )
 
-    def search(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
-        assert isinstance(objective, Packed)
+    def search(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
+        assert isinstance(objective, InMemory)
         minima = Minima.empty(objective.n_cases, 2)
         crossings = isinstance(objective.measure, ConfidenceECE)
         breakpoints = _breakpoints(objective.members, objective.parameters[1:-1], crossings)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from hullcal._compiled.jit import B1, F1, F2, F3, I2, INT, L1, U1, compiled_part, driver
 from hullcal._compiled.mixing import copy, mix, shift
 from hullcal._compiled.streams import SEARCH, sparse_weights, uniform
-from hullcal.engines.objective import Objective
-from hullcal.engines.packed import Packed
 from hullcal.minimizers._base import Minima, Minimizer
+from hullcal.objectives.base import Function
+from hullcal.objectives.memory import InMemory
 
 _FIRST_STEP, _SHRINK, _LAST_STEP = 0.5, 0.25, 0.002
 _PERTURBATIONS = np.array([0.03, 0.1, 0.3, 1.0])
@@ -40,14 +40,15 @@ class Pairwise(Minimizer):
 
     name: ClassVar[str] = "pairwise"
     needs_predictions: ClassVar[bool] = True
+    any_function: ClassVar[bool] = False
     test_budget: ClassVar[int] = 200
     # Tests by SKCE and by Hosmer-Lemeshow have the same power at 40 or 60 to 200 evaluations.
     easy_test_budget: ClassVar[int | None] = 50
 
-    def search(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
+    def search(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
         assert self.max_evaluations is not None
         minima = Minima.empty(objective.n_cases, objective.n_members)
-        assert isinstance(objective, Packed)
+        assert isinstance(objective, InMemory)
         _search(
             objective.measure.value,
             objective.members,

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal.engines.objective import Objective
 from hullcal.minimizers._base import Minima, Minimizer
+from hullcal.objectives.base import Function
 from hullcal.simplex import dirichlet, uniform
 
 _BATCH = 1_000
@@ -25,7 +25,7 @@ class Random(Minimizer):
     name: ClassVar[str] = "random"
     test_budget: ClassVar[int] = 300
 
-    def search(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
+    def search(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
         assert self.max_evaluations is not None
         n_members = objective.n_members
         minima = Minima.empty(objective.n_cases, n_members)

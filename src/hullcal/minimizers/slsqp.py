@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal.engines.objective import Objective
 from hullcal.measures import Measure
 from hullcal.minimizers._base import Minima, Minimizer
+from hullcal.objectives.base import Function
 from hullcal.simplex import _project, normalise
 
 #: Step of the forward differences along the edges of the simplex.
@@ -44,7 +44,7 @@ class Slsqp(Minimizer):
                 'use minimizer="steepest", or a SKCE measure',
             )
 
-    def search(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
+    def search(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
         minima = Minima.empty(objective.n_cases, objective.n_members)
         starts = objective.starts()
         assert self.max_evaluations is not None
@@ -56,7 +56,7 @@ class Slsqp(Minimizer):
         return minima
 
     def _descend(
-        self, objective: Objective, case: int, start: Floats, share: int, minima: Minima
+        self, objective: Function, case: int, start: Floats, share: int, minima: Minima
     ) -> None:
         from scipy.optimize import Bounds, LinearConstraint, minimize
 

@@ -8,8 +8,8 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal.engines.objective import Objective
 from hullcal.minimizers._base import Minima, Minimizer
+from hullcal.objectives.base import Function
 from hullcal.simplex import moved
 
 Floats = NDArray[np.float64]
@@ -53,24 +53,23 @@ class Steepest(Minimizer):
         settled = super().budgeted(in_test=in_test, easy=easy)
         return replace(settled, best_evaluations=best)
 
-    def observed(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
+    def best(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
+        found = replace(self, max_evaluations=self.best_evaluations).minimize(objective, key)
+        return replace(found, means=found.values)
+
+    def observed(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
         compared = self.minimize(objective, key)
-        if objective.n_members == 1 or self.best_evaluations in (None, self.max_evaluations):
+        if objective.n_members == 1 or self.best_evaluations == self.max_evaluations:
             return compared
-        best = replace(self, max_evaluations=self.best_evaluations).minimize(objective, key)
-        return replace(
-            compared,
-            weights=best.weights,
-            values=best.values,
-            n_evaluations=compared.n_evaluations + best.n_evaluations,
-            converged=best.converged,
-        )
+        best = self.best(objective, key)
+        n_evaluations = compared.n_evaluations + best.n_evaluations
+        return replace(best, means=compared.means, n_evaluations=n_evaluations)
 
     def evaluations(self, n_members: int) -> int:
         a_round = 2 * n_members
         return (2 * min(_MOST_MEMBERS, n_members) + 2) * max(self.max_evaluations or 1, a_round)
 
-    def starts(self, objective: Objective) -> tuple[Floats, NDArray[np.int64]]:
+    def starts(self, objective: Function) -> tuple[Floats, NDArray[np.int64]]:
         """Where each case begins, (n_cases, n_starts, n_members), and numbers that tell starts apart."""
         own = objective.starts()
         n_cases, n_own, n_members = own.shape
@@ -90,7 +89,7 @@ class Steepest(Minimizer):
         numbers = np.hstack([n_usual, members, n_members + members])
         return np.concatenate([own, vertices, ways], axis=1), numbers
 
-    def search(self, objective: Objective, key: NDArray[np.uint64]) -> Minima:
+    def search(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
         weights, values, spent, converged = self.ends(objective, *self.starts(objective))
         n_starts, n_cases, n_members = weights.shape
         cases = np.arange(n_cases)
@@ -108,7 +107,7 @@ class Steepest(Minimizer):
             converged=converged[best, cases],
         )
 
-    def ends(self, objective: Objective, starts: Floats, numbers: NDArray[np.int64]) -> Ends:
+    def ends(self, objective: Function, starts: Floats, numbers: NDArray[np.int64]) -> Ends:
         """Where each start of each case ends: weights, values, evaluations and whether it converged.
 
         What is returned begins with (n_starts, n_cases), while `starts` and `numbers` are as above.

@@ -12,11 +12,7 @@ from hullcal.nulls._base import (
     ONE_CALIBRATED,
     TRUTH,
     Null,
-    Outcome,
-    Replicates,
-    Resampling,
 )
-from hullcal.nulls._journal import kept_in, kept_seed
 
 if TYPE_CHECKING:
     # Found by name when the program runs; a type checker has to be told of them.
@@ -31,12 +27,7 @@ __all__ = [
     "ONE_CALIBRATED",
     "TRUTH",
     "Null",
-    "Outcome",
-    "Replicates",
-    "Resampling",
     "available",
-    "kept_in",
-    "kept_seed",
     "resolve",
 ]
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from hullcal.engines.engine import Problem
-from hullcal.engines.objective import Objective
-from hullcal.minimizers import Minimizer
-from hullcal.nulls._base import CALIBRATED, Floats, Null, Outcome, Replicates, Resampling
-from hullcal.pvalues import DOUBT
+from hullcal.minimizers import Minima, Minimizer
+from hullcal.notes import Note
+from hullcal.nulls._base import CALIBRATED, Floats, Null
+from hullcal.objectives.base import Draw, Objective
+from hullcal.resampling import Loop
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,54 +35,34 @@ class Recentered(Null):
     name: ClassVar[str] = "recentered"
     hypothesis: ClassVar[str] = CALIBRATED
     needs_residual: ClassVar[bool] = True
-    can_stop: ClassVar[bool] = True
-    draws_rows: ClassVar[bool] = True
 
-    def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:
-        objective = problem.objective
-        replicates = Replicates(minimizer, resampling)
-        observed = replicates.observed(objective)
-        best, statistic = observed.weights[0], float(observed.means[0])
-        notes: tuple[str, ...] = ()
+    def replicates(self, objective: Objective, best: Minima, loop: Loop) -> Draw:
         if objective.n_members == 1:
-            distribution = replicates.of_labels(objective, best, statistic)
-        elif np.isinf(statistic):
-            likeliest = objective.maximum_likelihood()
-            distribution = replicates.of_labels(objective, likeliest, statistic)
-            notes = (_REDRAWN,)
-        else:
-            centered = objective.recentered(best)
-            rows = centered.drawing_rows(resampling.key)
-            distribution = replicates.of_draws(rows, centered, statistic)
-            notes = _too_small(objective, centered, best, resampling)
-        return Outcome(
-            statistic=statistic,
-            minimum=float(observed.values[0]),
-            weights=best,
-            distribution=distribution,
-            n_evaluations=replicates.n_evaluations,
-            converged=bool(observed.converged[0]),
-            notes=notes,
-        )
+            return objective.drawing_labels(best.weights[0], loop.key)
+        if np.isinf(best.means[0]):
+            return objective.drawing_labels(objective.maximum_likelihood(), loop.key)
+        return objective.recentered(best.weights[0]).drawing_rows(loop.key)
 
+    def distribution(
+        self, objective: Objective, best: Minima, minimizer: Minimizer, loop: Loop
+    ) -> dict[str, Any]:
+        found = super().distribution(objective, best, minimizer, loop)
+        if objective.n_members == 1:
+            return found
+        if np.isinf(best.means[0]):
+            return {**found, "notes": (Note("labels_redrawn"),)}
+        return {**found, "notes": _too_small(objective, best.weights[0], loop)}
 
-#: What a result says where the residual vector could not be subtracted.
-_REDRAWN = (
-    "the statistic is infinite, so null recentered drew labels from the maximum-likelihood combination "
-    "instead of rows"
-)
 
 #: Replicates that show how large the noise of a combination is, so many at a time, and by how many of
 #: their standard deviations that of the bootstrap may fall short.
 _LOOKED_AT, _AT_A_TIME, _SHORT = 40, 8, 1.5
 
 
-def _too_small(
-    objective: Objective, centered: Objective, best: Floats, resampling: Resampling
-) -> tuple[str, ...]:
+def _too_small(objective: Objective, best: Floats, loop: Loop) -> tuple[Note, ...]:
     """A note if row counts make less noise than labels drawn from the best combination itself."""
-    rows = centered.drawing_rows(resampling.key)
-    labels = objective.drawing_labels(best, resampling.key)
+    rows = objective.recentered(best).drawing_rows(loop.key)
+    labels = objective.drawing_labels(best, loop.key)
     by_rows: list[float] = []
     by_labels: list[float] = []
     for first in range(0, _LOOKED_AT, _AT_A_TIME):
@@ -92,8 +72,5 @@ def _too_small(
     # Of a signed measure, or of labels that are certain, there may be no noise to compare with.
     if noise <= 0 or noise - np.mean(by_rows) <= _SHORT * np.std(by_labels):
         return ()
-    share = max(0.0, np.mean(by_rows) / noise)
-    return (
-        f"{DOUBT}: resampled rows make {share:.2f} of the noise that labels would, so that the "
-        'p-value of null "recentered" may be too small; null="stacked" asks the same',
-    )
+    share = max(0.0, float(np.mean(by_rows) / noise))
+    return (Note("too_few_rows", {"share": share}),)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hullcal.engines.engine import Problem
-from hullcal.minimizers import Minimizer
-from hullcal.nulls._base import TRUTH, Null, Outcome, Replicates, Resampling
+from hullcal.minimizers import Minima
+from hullcal.nulls._base import TRUTH, Null
+from hullcal.objectives.base import Draw, Objective
+from hullcal.resampling import Loop
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,20 +23,6 @@ class Refit(Null):
 
     name: ClassVar[str] = "refit"
     hypothesis: ClassVar[str] = TRUTH
-    can_stop: ClassVar[bool] = True
 
-    def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:
-        objective = problem.objective
-        replicates = Replicates(minimizer, resampling)
-        observed = replicates.observed(objective)
-        statistic = float(observed.means[0])
-        likeliest = objective.maximum_likelihood()
-        distribution = replicates.of_labels(objective, likeliest, statistic)
-        return Outcome(
-            statistic=statistic,
-            minimum=float(observed.values[0]),
-            weights=observed.weights[0],
-            distribution=distribution,
-            n_evaluations=replicates.n_evaluations,
-            converged=bool(observed.converged[0]),
-        )
+    def replicates(self, objective: Objective, best: Minima, loop: Loop) -> Draw:
+        return objective.drawing_labels(objective.maximum_likelihood(), loop.key)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from hullcal.engines.engine import Problem
-from hullcal.engines.local import Progress
-from hullcal.engines.objective import Draw
-from hullcal.engines.packed import Packed
 from hullcal.measures import Measure
-from hullcal.minimizers import Minimizer
-from hullcal.nulls._base import CALIBRATED, Floats, Null, Outcome, Replicates, Resampling
+from hullcal.minimizers import Minima, Minimizer
+from hullcal.nulls._base import CALIBRATED, Floats, Null
 from hullcal.nulls._pool import pooled
 from hullcal.nulls._worlds import World
+from hullcal.objectives.base import Draw, Objective
+from hullcal.objectives.memory import InMemory
 from hullcal.pvalues import monte_carlo
+from hullcal.resampling import Loop, Progress
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,37 +36,37 @@ class Stacked(Null):
 
     name: ClassVar[str] = "stacked"
     hypothesis: ClassVar[str] = CALIBRATED
-    can_stop: ClassVar[bool] = True
 
     def needs_predictions(self, measure: Measure) -> bool:
         return True  # the pool of members is fitted to them
 
-    def run(self, problem: Problem, minimizer: Minimizer, resampling: Resampling) -> Outcome:
-        objective = problem.packed
-        replicates = Replicates(minimizer, resampling)
-        observed = replicates.observed(objective)
-        statistic, best = float(observed.means[0]), observed.weights[0]
+    def replicates(self, objective: Objective, best: Minima, loop: Loop) -> Draw:
+        # For a set of one: it is the combination that may be calibrated.
+        return objective.drawing_labels(best.weights[0], loop.key)
+
+    def distribution(
+        self, objective: Objective, best: Minima, minimizer: Minimizer, loop: Loop
+    ) -> dict[str, Any]:
         if objective.n_members == 1:
-            distribution = replicates.of_labels(objective, best, statistic)
-        else:
-            likeliest = objective.maximum_likelihood()
-            model = pooled(objective.members, objective.labels[0], objective.mixed(likeliest))
-            centres = _centres(objective, best, likeliest)
-            distribution = max(
-                _distributions(centres, model, objective, statistic, replicates, resampling),
-                key=lambda values: monte_carlo(statistic, values),
-            )
-        return Outcome(
-            statistic=statistic,
-            minimum=float(observed.values[0]),
-            weights=best,
-            distribution=distribution,
-            n_evaluations=replicates.n_evaluations,
-            converged=bool(observed.converged[0]),
-        )
+            return super().distribution(objective, best, minimizer, loop)
+        assert isinstance(objective, InMemory)
+        likeliest = objective.maximum_likelihood()
+        model = pooled(objective.members, objective.labels[0], objective.mixed(likeliest))
+        centres = _centres(objective, best.weights[0], likeliest)
+        worlds = []
+        for i, weights in enumerate(centres):
+            draw = _drawing(objective, weights, World.of(objective.mixed(weights), model), loop)
+            told = _share_of(loop.progress, i, len(centres))
+            part = f"world {i}"
+            found = self._loop(draw, objective, best, minimizer, loop, progress=told, part=part)
+            worlds.append(found)
+        statistic = float(best.means[0])
+        largest = max(worlds, key=lambda found: monte_carlo(statistic, found[:, 0]))
+        n_evaluations = sum(int(found[:, 1].sum()) for found in worlds)
+        return {"null_distribution": largest[:, 0], "n_evaluations": n_evaluations}
 
 
-def _centres(objective: Packed, best: Floats, likeliest: Floats) -> list[Floats]:
+def _centres(objective: InMemory, best: Floats, likeliest: Floats) -> list[Floats]:
     """Weights of the combinations that may be the calibrated one, each once."""
     vertices = np.eye(objective.n_members)
     values = objective.values(vertices, np.zeros(len(vertices), dtype=np.int64))
@@ -76,32 +75,14 @@ def _centres(objective: Packed, best: Floats, likeliest: Floats) -> list[Floats]
     return [own for i, own in enumerate(tried) if not any((own == one).all() for one in tried[:i])]
 
 
-def _distributions(
-    centres: list[Floats],
-    model: Floats,
-    objective: Packed,
-    statistic: float,
-    replicates: Replicates,
-    resampling: Resampling,
-) -> list[Floats]:
-    """The null values of each world."""
-    found = []
-    for i, weights in enumerate(centres):
-        draw = _drawing(objective, weights, World.of(objective.mixed(weights), model), resampling)
-        told = _share_of(resampling.progress, i, len(centres))
-        part = f"world {i}"
-        found.append(replicates.of_draws(draw, objective, statistic, progress=told, part=part))
-    return found
-
-
-def _drawing(objective: Packed, weights: Floats, world: World, resampling: Resampling) -> Draw:
+def _drawing(objective: InMemory, weights: Floats, world: World, loop: Loop) -> Draw:
     """The same rows, with labels of a world."""
-    of_combination = objective.drawing_labels(weights, resampling.key)
+    of_combination = objective.drawing_labels(weights, loop.key)
 
-    def draw(first: int, last: int) -> Packed:
+    def draw(first: int, last: int) -> InMemory:
         replicate = of_combination(first, last)
-        assert isinstance(replicate, Packed)
-        world.turn(replicate.labels, resampling.key, first)
+        assert isinstance(replicate, InMemory)
+        world.turn(replicate.labels, loop.key, first)
         return replicate
 
     return draw

@@ -19,10 +19,10 @@ from hullcal._validation import (
     check_weights,
 )
 from hullcal._validation.errors import refusal
+from hullcal.algorithm import check_level
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
 from hullcal.nulls import Null
-from hullcal.planning import check_level
 from hullcal.progress import reporting
 from hullcal.sets import ClassifierSet
 from hullcal.simulation.miscalibration import Alternative, check_amount, distance

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation import check_jobs
-from hullcal.engines.local import run_blocks
 from hullcal.sets import ClassifierSet
+from hullcal.threads import blocks, in_order
 
 Floats = NDArray[np.float64]
 
@@ -26,11 +26,13 @@ def per_instance(
     n_samples, n_members, n_classes = members.shape
     out = np.empty((n_samples, n_values))
 
-    def block(first: int, last: int) -> None:
+    def block(bounds: tuple[int, int]) -> None:
+        first, last = bounds
         # Blocks are copied one at a time, so that float32 and memory maps never become one array.
         rows = np.ascontiguousarray(members[first:last], dtype=np.float64)
         loop(rows, *arguments, out[first:last])
 
     size = max(1, _BLOCK // (n_members * n_classes))
-    run_blocks(block, n_samples, size, n_jobs=check_jobs(n_jobs))
+    for _ in in_order(block, blocks(0, n_samples, size), n_jobs=check_jobs(n_jobs)):
+        pass
     return out

@@ -1,31 +1,123 @@
-"""Lines 1 to 5 of Algorithm 1 for large data: one pass over blocks of rows serves many replicates."""
+"""Lines 2, 4 and 5 of Algorithm 1 in memory: replicates drawn from combinations of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._compiled.jit import compiled, compiled_inline
+from hullcal._compiled.jit import F1, F2, F3, INT, L1, L2, U1, compiled, compiled_inline, driver
 from hullcal._compiled.mixing import cumulate, invert, mix
-from hullcal.engines.entries import Entries
-from hullcal.engines.packed import Packed
-from hullcal.measures import Measure
-from hullcal.nulls._base import Floats
+from hullcal._compiled.resampling import draw_rows, draw_rows_in_any_order, leaf_draws
+from hullcal._compiled.streams import LABELS, ROWS, uniform
 
-#: Mixed probabilities of a block of rows, so few that they stay in the cache.
-_IN_CACHE = 100_000
-#: Below this many mixed probabilities the data are in the cache anyway, and with fewer classes than
-#: these a row is done before its block pays.
-_LARGE, _MANY_CLASSES = 2**20, 50
-#: Where entries will do, passes pay in data this many times smaller.
-_SOONER = 10
-#: What a replicate keeps of a row, in probabilities read: rows, levels and their order.
-_KEPT = 64
-#: A replicate's share of a pass: one of this many where all predictions are mixed, and where entries
-#: will do. There a pass costs as much as several hundred replicates' labels, and takes a second or two.
-_SHARE, _SHARE_OF_ENTRIES = 16, 320
+if TYPE_CHECKING:
+    from hullcal.objectives.memory import InMemory
+
+Floats = NDArray[np.float64]
+
+#: Ways of line 2.
+_RESAMPLE, _RESAMPLE_IN_ANY_ORDER, _PERMUTE = range(3)
+
+
+def lines_2_4_5(
+    objective: InMemory,
+    key: NDArray[np.uint64],
+    replicates: NDArray[np.int64],
+    weights: Floats,
+    *,
+    permuted: bool,
+) -> Floats:
+    """g of every replicate: rows drawn, and labels for them from the combination at its weights."""
+    in_any_order = objective.measure.order_matters
+    how = _PERMUTE if permuted else _RESAMPLE_IN_ANY_ORDER if in_any_order else _RESAMPLE
+    draws = leaf_draws(key, replicates, objective.n_samples)
+    if work_of_passes(objective) is not None:
+        rows = np.empty((len(replicates), objective.n_samples), dtype=np.uint32)
+        levels = np.empty(rows.shape)
+        for r, d in enumerate(replicates):
+            _line_2(key, d, how, draws[r], rows[r], levels[r])
+        return _in_passes(objective, weights, rows, levels)
+    out = np.empty(len(replicates))
+    _one_by_one(
+        objective.measure.value,
+        objective.members,
+        objective.parameters,
+        objective.offset,
+        *objective.sizes,
+        key,
+        replicates,
+        weights,
+        how,
+        draws,
+        out,
+    )
+    return out
+
+
+@compiled
+def _permute(key, replicate, rows):  # type: ignore[no-untyped-def]
+    """Fisher and Yates's shuffle of all rows."""
+    for n in range(rows.shape[0]):
+        rows[n] = n
+    for n in range(rows.shape[0] - 1, 0, -1):
+        other = int(uniform(key, ROWS, replicate, n, 1) * (n + 1))
+        rows[n], rows[other] = rows[other], rows[n]
+
+
+@compiled
+def _line_2(key, d, how, draws, rows, levels):  # type: ignore[no-untyped-def]
+    """Rows of replicate d, with the uniform levels of the labels that line 4 will give them."""
+    n_samples = rows.shape[0]
+    if how == _PERMUTE:
+        _permute(key, d, rows)
+    elif how == _RESAMPLE_IN_ANY_ORDER:
+        draw_rows_in_any_order(key, d, rows)
+    else:
+        draw_rows(key, d, draws, rows)
+    # A row drawn twice is two rows: the label of its c-th copy has its own number.
+    seen = np.zeros(n_samples, dtype=np.uint32)
+    for n in range(n_samples):
+        levels[n] = uniform(key, LABELS, d, rows[n], seen[rows[n]])
+        seen[rows[n]] += np.uint32(1)
+
+
+@driver(F3, F1, F1, INT, INT, U1, L1, F2, INT, L2, F1)
+def _one_by_one(  # type: ignore[no-untyped-def]
+    value, members, parameters, offset, state_size, scratch_size,
+    key, replicates, weights, how, draws, out,
+):  # fmt: skip
+    _, n_classes, n_samples = members.shape
+    mixed = np.empty((n_classes, n_samples))
+    drawn = np.empty((n_classes, n_samples))
+    cumulative = np.empty((n_classes, n_samples))
+    # Unsigned, since a row is never counted from the end.
+    rows = np.empty(n_samples, dtype=np.uint32)
+    levels = np.empty(n_samples)
+    labels = np.empty(n_samples, dtype=np.int32)
+    ones = np.ones(n_samples)
+    state = np.zeros(state_size)
+    scratch = np.zeros(scratch_size)
+    for r in range(out.shape[0]):
+        _line_2(key, replicates[r], how, draws[r], rows, levels)
+        # Line 4.
+        mix(members, weights[r], mixed)
+        for k in range(n_classes):
+            for n in range(n_samples):
+                drawn[k, n] = mixed[k, rows[n]]
+        cumulate(drawn, cumulative)
+        invert(cumulative, levels, labels)
+        # Line 5.
+        out[r] = value(drawn, labels, ones, parameters, offset, state, scratch)
+
+
+#: Many classes in large data: predictions are read as seldom as possible, in one pass for many
+#: replicates, if the measure needs few entries of them.
+_MANY_CLASSES, _LARGE = 50, 100_000
+#: What a replicate keeps of a row, in probabilities read, and its share of a pass over them: one of
+#: this many. A pass costs as much as several hundred replicates' labels, and takes a second or two.
+_KEPT, _SHARE = 64, 320
 #: Probabilities of all members in a block of rows, and the fewest rows for which their members are
 #: read in good stretches.
 _TURNED, _FEWEST_ROWS = 300_000, 64
@@ -35,59 +127,28 @@ _AT_ONCE = 32
 _NEAR = 256
 
 
-def work_of(objective: Packed) -> int | None:
-    """Probabilities that a replicate reads if passes are worth while, else None.
-
-    The data have to be so large that they should be read as seldom as possible, and the measure has to
-    add up over rows in any order, one by one.
-    """
-    measure = objective.measure
-    adds_up = measure.halves_agree() and measure.rows_per_unit == 1
-    all_needed = _entries(objective) is None
-    enough = _LARGE if all_needed else _LARGE // _SOONER
-    large = objective.members[0].size >= enough and objective.n_classes >= _MANY_CLASSES
-    if not (adds_up and large):
+def work_of_passes(objective: InMemory) -> int | None:
+    """Probabilities that a replicate reads if passes are worth while, else None."""
+    entries, measure = objective.entries, objective.measure
+    if entries is None or entries.of_draws is None or not measure.halves_agree():
         return None
-    share = _SHARE if all_needed else _SHARE_OF_ENTRIES
-    return max(objective.members.size // share, _KEPT * objective.n_samples)
+    if objective.n_classes < _MANY_CLASSES or objective.members[0].size < _LARGE:
+        return None
+    return max(objective.members.size // _SHARE, _KEPT * objective.n_samples)
 
 
-def evaluate(
-    objective: Packed, weights: Floats, rows: NDArray[np.uint32], levels: Floats
+def _in_passes(
+    objective: InMemory, weights: Floats, rows: NDArray[np.uint32], levels: Floats
 ) -> Floats:
     """g of every replicate: its weights, the rows it drew and the uniform levels of their labels.
 
-    A replicate's sums run over the rows in order, so that neither the other replicates nor threads
-    can change a bit.
+    Labels are drawn in one pass over the rows. A replicate's sums run over the rows in order, so that
+    neither the other replicates nor threads can change a bit.
     """
-    entries = _entries(objective)
-    states: Iterable[Floats]
-    if entries is None:
-        states = _states_of_all(objective, weights, rows, levels)
-    else:
-        states = _states_of_entries(objective, entries, weights, rows, levels)
-    finish = objective.measure.finish
+    entries, finish = objective.entries, objective.measure.finish
+    assert entries is not None
+    assert entries.of_draws is not None
     assert finish is not None
-    n_samples = objective.n_samples
-    return np.array(
-        [finish(state, objective.offset, objective.parameters, n_samples) for state in states]
-    )
-
-
-def _entries(objective: Packed) -> Entries | None:
-    """The entries, if their measure can take rows that were drawn several times."""
-    entries = objective.entries
-    return None if entries is None or entries.of_draws is None else entries
-
-
-def _states_of_entries(
-    objective: Packed,
-    entries: Entries,
-    weights: Floats,
-    rows: NDArray[np.uint32],
-    levels: Floats,
-) -> Iterator[Floats]:
-    """Sums of line 5, replicate by replicate, from labels drawn in one pass over the rows."""
     n_members, n_classes, n_samples = objective.members.shape
     n_replicates, n_entries = len(rows), len(entries.rows)
     ends = np.zeros((n_replicates, n_samples + 1), dtype=np.uint32)
@@ -106,7 +167,7 @@ def _states_of_entries(
             own = slice(bounds[first], bounds[min(first + size, n_samples)])
             block[entries.rows[own] - first, :, entries.classes[own]] = 0.0
             _add_rests(block, first, weights, ends, rests)
-    assert entries.of_draws is not None
+    out = np.empty(n_replicates)
     mixed = np.empty(entries.members.shape[1:])
     state = np.empty(objective.measure.state_size(n_classes))
     for r in range(n_replicates):
@@ -116,7 +177,8 @@ def _states_of_entries(
         entries.of_draws(
             mixed[0], entries.classes, bounds, ends[r], labels[r], objective.parameters, state
         )
-        yield state
+        out[r] = finish(state, objective.offset, objective.parameters, n_samples)
+    return out
 
 
 @compiled
@@ -243,54 +305,3 @@ def _add_rests(block, first, weights, ends, rests):  # type: ignore[no-untyped-d
                     a, weight_a = row[m, there], count * weights[r, m]
                     for k in range(sums.shape[0]):
                         sums[k] += weight_a * a[k]
-
-
-def _states_of_all(
-    objective: Packed, weights: Floats, rows: NDArray[np.uint32], levels: Floats
-) -> Floats:
-    """Sums of line 5 where all mixed predictions are needed."""
-    measure, members = objective.measure, objective.members
-    _, n_classes, n_samples = members.shape
-    order = np.argsort(rows, axis=1, kind="stable")
-    rows = np.take_along_axis(rows, order, axis=1)
-    levels = np.take_along_axis(levels, order, axis=1)
-    states = np.zeros((len(rows), measure.state_size(n_classes)))
-    size = max(1, _IN_CACHE // n_classes)
-    firsts = np.arange(0, n_samples, size, dtype=rows.dtype)
-    bounds = np.array([[*np.searchsorted(own, firsts), n_samples] for own in rows])
-    for b, first in enumerate(firsts):
-        block = np.ascontiguousarray(members[:, :, first : first + size])
-        mixed = np.empty(block.shape[1:])
-        for r, state in enumerate(states):
-            mine = slice(*bounds[r, b : b + 2])
-            if mine.start < mine.stop:
-                mix(block, weights[r], mixed)
-                _add(measure, mixed, rows[r, mine] - first, levels[r, mine], objective, state)
-    return states
-
-
-def _add(
-    measure: Measure,
-    mixed: Floats,
-    rows: NDArray[np.integer],
-    levels: Floats,
-    objective: Packed,
-    state: Floats,
-) -> None:
-    """The drawn rows of one block, with labels drawn from them (line 4), into the sums of line 5."""
-    n_classes, n_rows = len(mixed), len(rows)
-    drawn, cumulative = np.empty((2, n_classes, n_rows))
-    labels = np.empty(n_rows, dtype=np.int32)
-    _take(mixed, rows.astype(np.int64), drawn)
-    cumulate(drawn, cumulative)
-    invert(cumulative, levels, labels)
-    scratch = np.zeros(measure.scratch_size(n_classes, n_rows))
-    assert measure.accumulate is not None
-    measure.accumulate(drawn, labels, np.ones(n_rows), objective.parameters, state, scratch)
-
-
-@compiled
-def _take(mixed, rows, out):  # type: ignore[no-untyped-def]
-    for k in range(mixed.shape[0]):
-        for n in range(rows.shape[0]):
-            out[k, n] = mixed[k, rows[n]]

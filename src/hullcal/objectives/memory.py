@@ -22,17 +22,18 @@ from hullcal._compiled.mixing import (
 )
 from hullcal._compiled.places import SAME
 from hullcal._compiled.resampling import draw_counts
-from hullcal.engines.entries import Entries
-from hullcal.engines.fingerprint import fingerprint_of
-from hullcal.engines.objective import (
+from hullcal.measures import Measure
+from hullcal.objectives.base import (
     EM_ITERATIONS,
     EM_TOLERANCE,
     READ_AT_ONCE,
     START_ITERATIONS,
     Draw,
     Objective,
+    fingerprint_of,
 )
-from hullcal.measures import Measure
+from hullcal.objectives.entries import Entries
+from hullcal.objectives.resampled import lines_2_4_5, work_of_passes
 
 Floats = NDArray[np.float64]
 
@@ -43,10 +44,11 @@ _MANY_CLASSES = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Packed(Objective):
+class InMemory(Objective):
     """`members` is (n_members, n_classes, n_samples), labels and row weights (n_cases, n_samples)."""
 
     measure: Measure
+    copies: NDArray[np.int64]
     members: Floats
     labels: NDArray[np.int32]
     row_weights: Floats
@@ -86,11 +88,10 @@ class Packed(Objective):
         rows = np.arange(self.n_samples)
         return int((self.members[:, self.labels[0], rows].max(axis=0) == 0.0).sum())
 
-    def parts(self, *, starts: bool = True) -> Iterator[Packed]:
-        """Objectives to be searched in the place of this one: all its cases, in order.
+    def parts(self, *, starts: bool = True) -> Iterator[InMemory]:
+        """This one itself, unless its measure can do with a few entries of the predictions.
 
-        That is this one itself, unless its measure can do with a few entries of the predictions. Then
-        `starts` are settled from all of them.
+        Then `starts` are settled from all of them.
         """
         entries = self.entries
         if entries is None:
@@ -131,13 +132,11 @@ class Packed(Objective):
         return max(1, min(wanted, int(self.members.nbytes) // (4 * needed)))
 
     def values(self, weights: Floats, cases: NDArray[np.int64]) -> Floats:
-        """g at each row of `weights`, for the case named beside it."""
         return self._evaluated(np.ascontiguousarray(weights), cases, np.zeros((len(weights), 0)))[
             :, 0
         ]
 
     def at(self, weights: Floats) -> Floats:
-        """g at the same weights for all cases."""
         objective, entries = self, self.entries
         if entries is not None and entries.has_rests and not self._rows_count_once:
             # Rows have to be weighted and added up: of one combination, not of all members.
@@ -176,7 +175,7 @@ class Packed(Objective):
     def _rows_count_once(self) -> bool:
         return bool((self.row_weights == 1.0).all())
 
-    def only(self, cases: NDArray[np.int64]) -> Packed:
+    def only(self, cases: NDArray[np.int64]) -> InMemory:
         starts = self.settled_starts
         return replace(
             self,
@@ -192,10 +191,6 @@ class Packed(Objective):
         return out
 
     def starts(self) -> Floats:
-        """Where a search of each case begins: the mean and a few steps towards maximum likelihood.
-
-        The shape is (n_cases, 2, n_members).
-        """
         if self.settled_starts is not None:
             return self.settled_starts
         out = np.full((self.n_cases, 2, self.n_members), 1.0 / self.n_members)
@@ -206,15 +201,13 @@ class Packed(Objective):
         return out
 
     def maximum_likelihood(self) -> Floats:
-        """EM weights of the first case."""
         weights = np.empty(self.n_members)
         maximum_likelihood(
             self.members, self.labels[0], self.row_weights[0], EM_ITERATIONS, EM_TOLERANCE, weights
         )
         return weights
 
-    def recentered(self, weights: Floats) -> Packed:
-        """The objective whose residual vector has the first case's at `weights` subtracted."""
+    def recentered(self, weights: Floats) -> InMemory:
         mixed = self.mixed(weights)
         return replace(self, offset=self.measure.offset_at(mixed, self.labels[0], self.parameters))
 
@@ -231,7 +224,7 @@ class Packed(Objective):
             loop, sums = draw_of_many, turned(cumulative)
         del cumulative
 
-        def draw(first: int, last: int) -> Packed:
+        def draw(first: int, last: int) -> InMemory:
             labels = np.empty((last - first, self.n_samples), dtype=np.int32)
             loop(*sums, key, first, labels)
             return self.with_labels(labels)
@@ -239,21 +232,34 @@ class Packed(Objective):
         return draw
 
     def drawing_rows(self, key: NDArray[np.uint64]) -> Draw:
-        def draw(first: int, last: int) -> Packed:
+        def draw(first: int, last: int) -> InMemory:
             counts = np.zeros((last - first, self.n_samples))
             draw_counts(key, first, self.measure.rows_per_unit, counts)
             return self.with_row_weights(counts)
 
         return draw
 
-    def with_labels(self, labels: NDArray[np.int32]) -> Packed:
+    def with_labels(self, labels: NDArray[np.int32]) -> InMemory:
         """The same rows under other labellings."""
         return replace(self, labels=labels, row_weights=np.ones(labels.shape))
 
-    def with_row_weights(self, row_weights: Floats) -> Packed:
+    def with_row_weights(self, row_weights: Floats) -> InMemory:
         """The first case's labels under other weightings of the rows."""
         labels = np.repeat(self.labels[:1], len(row_weights), axis=0)
         return replace(self, labels=labels, row_weights=row_weights)
+
+    def resampled_together(self) -> int:
+        return max(1, READ_AT_ONCE // (work_of_passes(self) or self.members.size))
+
+    def resampled(
+        self,
+        key: NDArray[np.uint64],
+        replicates: NDArray[np.int64],
+        weights: Floats,
+        *,
+        permuted: bool = False,
+    ) -> Floats:
+        return lines_2_4_5(self, key, replicates, weights, permuted=permuted)
 
 
 @driver(F3, I2, F2, F1, F1, INT, INT, INT, F2, L1, F2, F2)

@@ -1,0 +1,144 @@
+"""g as a function of the weights: what a search may ask, and what a null may."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hullcal.measures import Measure
+from hullcal.simplex import moved
+
+Floats = NDArray[np.float64]
+
+#: EM steps behind the label-dependent start of a search; a start need not be at the maximum.
+START_ITERATIONS = 12
+EM_ITERATIONS = 500
+EM_TOLERANCE = 1e-9
+#: Probabilities that may be read before the next look at the clock and the keyboard.
+READ_AT_ONCE = 50_000_000
+
+
+class Function(ABC):
+    """A function of the weights for one or more *cases*: all that a search may ask."""
+
+    __slots__ = ()
+    n_members: int
+    n_cases: int
+
+    @abstractmethod
+    def values(self, weights: Floats, cases: NDArray[np.int64]) -> Floats:
+        """The function at each row of `weights`, for the case named beside it."""
+
+    def moves(self, bases: Floats, cases: NDArray[np.int64], amounts: Floats) -> Floats:
+        """The function after every move from every base; +inf where there is no move.
+
+        Column c of `amounts`, (n_bases, 2 * n_members), is a move to (1 - a) * base + a * e_m with
+        m = c // 2: towards a member, or away from it if a < 0; none if a = 0.
+        """
+        values = np.full(amounts.shape, np.inf)
+        rows, columns = np.nonzero(amounts)
+        points = moved(bases[rows], columns // 2, amounts[rows, columns])
+        values[rows, columns] = self.values(points, cases[rows])
+        return values
+
+    @abstractmethod
+    def starts(self) -> Floats:
+        """Where a search of each case begins, (n_cases, n_starts, n_members).
+
+        Two starts are the mean and a few steps towards maximum likelihood, to which a search may add
+        its own; more are settled.
+        """
+
+    def parts(self) -> Iterator[Function]:
+        """Functions to be searched in the place of this one: all its cases, in order."""
+        yield self
+
+
+class Objective(Function):
+    """g(p_λ, D), for one set of predictions and one or more cases.
+
+    A case is a labelling and a weighting of the rows: the data are one case, replicates are others.
+    Members are the distinct ones, in an order that does not depend on the user's.
+    """
+
+    __slots__ = ()
+    measure: Measure
+    n_classes: int
+    n_samples: int
+    #: How often each distinct member was given by the user.
+    copies: NDArray[np.int64]
+
+    @abstractmethod
+    def at(self, weights: Floats) -> Floats:
+        """g at the same weights for all cases."""
+
+    @abstractmethod
+    def maximum_likelihood(self) -> Floats:
+        """EM weights of the first case."""
+
+    @abstractmethod
+    def recentered(self, weights: Floats) -> Objective:
+        """The objective whose residual vector has the first case's at `weights` subtracted."""
+
+    @abstractmethod
+    def drawing_labels(self, weights: Floats, key: NDArray[np.uint64]) -> Draw:
+        """The same rows, with labels drawn from the combination at these weights."""
+
+    @abstractmethod
+    def drawing_rows(self, key: NDArray[np.uint64]) -> Draw:
+        """The data with rows drawn with replacement, their labels with them."""
+
+    @abstractmethod
+    def resampled(
+        self,
+        key: NDArray[np.uint64],
+        replicates: NDArray[np.int64],
+        weights: Floats,
+        *,
+        permuted: bool = False,
+    ) -> Floats:
+        """Lines 2, 4 and 5 of Algorithm 1: g of replicates, each at weights of its own.
+
+        Rows are drawn with replacement, or only `permuted`, and labels from the combination.
+        """
+
+    @abstractmethod
+    def resampled_together(self) -> int:
+        """How many such replicates to ask for at a time."""
+
+    @abstractmethod
+    def together(self, n_evaluations: int) -> int:
+        """How many cases to search at a time: steady progress, prompt interruption, modest memory."""
+
+    @abstractmethod
+    def threads(self, wanted: int) -> int:
+        """On how many threads replicates are to be searched."""
+
+    @abstractmethod
+    def impossible(self) -> int:
+        """Rows whose label has probability 0 by every member."""
+
+    @abstractmethod
+    def fingerprint(self) -> Floats:
+        """A few numbers that other data, or the same in another order, would hardly have."""
+
+
+#: draw(first, last) is the objective of replicates first to last - 1, one case each.
+Draw = Callable[[int, int], Objective]
+
+#: 2^64 over the golden ratio: its multiples, modulo 2^64, lie evenly and in no simple order.
+_STRIDE = np.uint64(0x9E3779B97F4A7C15)
+
+
+def fingerprint_of(chances: Floats, first: int) -> Floats:
+    """Sums of the members' probabilities of the labels, (2, n_members): plain, and by place.
+
+    `chances` are those of consecutive rows, (n_rows, n_members), the first of them being row `first`.
+    Draws belong to row numbers, so the same rows in another order are other data.
+    """
+    places = np.arange(first, first + len(chances), dtype=np.uint64) * _STRIDE
+    sums: Floats = np.stack([chances.sum(axis=0), (places / 2.0**64) @ chances])
+    return sums

@@ -1,0 +1,522 @@
+"""The workers of a Dask cluster hold the rows and add up; the client searches.
+
+No chunking and no number of workers changes a bit of a result: the client adds sums over the same ranges
+of rows in the same order as one machine does.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import signal
+from asyncio import run_coroutine_threadsafe
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, wait
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+import hullcal
+from hullcal._validation import (
+    EngineError,
+    InvalidInputError,
+    check_classes,
+    check_labels,
+    check_probs,
+    check_set_and_labels,
+    label_array,
+    refusal,
+    reordering,
+)
+from hullcal.distinct import Distinct, ranks, traits
+from hullcal.engines.stores import Store, is_path, open_store
+from hullcal.measures import Measure
+from hullcal.notes import Note, merged
+from hullcal.objectives.base import Objective
+from hullcal.objectives.chunked import Chunked, Job, Passes, Rows, range_size
+from hullcal.objectives.opening import LabelledSet, is_dask
+from hullcal.sets import ClassifierSet
+
+Floats = NDArray[np.float64]
+#: First and last row, the last not included.
+Bounds = tuple[int, int]
+Answer = TypeVar("Answer")
+
+#: Seconds to reach the first worker, between looks at the cluster while an answer is waited for, and
+#: looks without a worker.
+_WORKERS, _LOOK, _LOOKS = 60, 10.0, 6
+#: Bytes of a chunk, and of answers that the client takes at a time.
+_CHUNK, _TAKEN = 2**27, 2**26
+#: A job of more bytes travels once, and not with the task of every chunk.
+_SMALL = 2**16
+_AGAIN = "The same call with the same seed gives the result that this one would have given."
+
+
+# -- which cluster --------------------------------------------------------------------------------
+
+
+@contextmanager
+def connected(client: Any = None) -> Iterator[Any]:
+    """The client given, the current one, or one of processes that end with the context."""
+    distributed = _distributed()
+    with ExitStack() as started:
+        if client is None:
+            with suppress(ValueError):
+                client = distributed.get_client()
+        if client is None:
+            client = started.enter_context(local_cluster())
+        if client.asynchronous:
+            rule = "must be a client that waits for its results"
+            repair = "Pass a `distributed.Client` with `asynchronous=False`."
+            raise refusal("engine", rule, "an asynchronous client", repair)
+        _check_workers(client)
+        yield client
+
+
+def _distributed() -> Any:
+    try:
+        import dask.array
+        import distributed
+    except ImportError as error:
+        rule = 'must be "local" without the packages dask and distributed'
+        repair = "Install them with `pip install dask distributed`."
+        raise refusal("engine", rule, f'"dask" ({error})', repair) from error
+    assert dask.array
+    return distributed
+
+
+@contextmanager
+def local_cluster(n_workers: int | None = None) -> Iterator[Any]:
+    """Processes on this machine, one thread each, one for each core unless their number is given."""
+    distributed = _distributed()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    try:
+        cluster = distributed.LocalCluster(
+            n_workers=n_workers or cores or 1,
+            threads_per_worker=1,
+            processes=True,
+            # None would still serve a page, on a port that others may have or want.
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+            preload=__name__,
+        )
+    except (OSError, RuntimeError, TimeoutError) as error:
+        raise EngineError(
+            f"no worker processes could be started ({type(error).__name__}: {str(error)[:200]}). "
+            'A script that starts some must do its work below `if __name__ == "__main__":`.'
+        ) from error
+    with cluster, distributed.Client(cluster, set_as_default=False) as client:
+        yield client
+
+
+def dask_setup(worker: object) -> None:
+    """Leave Ctrl-C to the client, which ends its workers; a terminal sends it to all of them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _check_workers(client: Any) -> None:
+    """Refuse a cluster without workers, or with workers that would not understand us."""
+    try:
+        client.wait_for_workers(1, timeout=_WORKERS)
+    except TimeoutError as error:
+        raise EngineError(
+            f"the scheduler at {client.scheduler.address} has had no worker for {_WORKERS} seconds. "
+            "Start some with `dask worker`; the same call will then do."
+        ) from error
+    found = client.run(_version)
+    found["the scheduler"] = client.run_on_scheduler(_version)
+    for place, version in found.items():
+        if version != hullcal.__version__:
+            came = f"{'no hullcal' if version is None else f'hullcal {version}'} at {place}"
+            rule = "must be a cluster that has the same hullcal"
+            repair = f"Install `hullcal=={hullcal.__version__}` on every machine of the cluster."
+            raise refusal("engine", rule, came, repair)
+
+
+# -- what users pass ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Input:
+    """Predictions of known shape, and labels, as far as they can be checked without reading them."""
+
+    #: (n_samples, n_members, n_classes)
+    shape: tuple[int, int, int]
+    #: An array, a dask array, or a store that workers read for themselves.
+    probs: Any
+    #: Checked positions, a dask array, or None if the store has them.
+    labels: Any
+    #: How workers are to understand both.
+    reading: dict[str, Any]
+    members: tuple[str, ...] | None = None
+    #: The set, if it is in the client's memory.
+    classifiers: ClassifierSet | None = None
+
+    @classmethod
+    def of(cls, probs: Any, labels: Any, classes: Any, flags: dict[str, bool]) -> _Input:
+        if isinstance(probs, list | tuple) and probs and all(map(is_dask, probs)):
+            import dask.array
+
+            probs = dask.array.stack(probs, axis=1)
+        if is_path(probs):
+            probs = open_store(probs)
+        if is_dask(probs):
+            _check_known(probs, "probs")
+        elif not isinstance(probs, Store):
+            here, truth = ClassifierSet.with_labels(probs, labels, classes=classes, **flags)
+            return cls(here.probs.shape, here.probs, truth, {}, here.members, here)
+        members = probs.members if isinstance(probs, Store) else None
+        stored = isinstance(probs, Store) and probs.labelled and labels is None
+        if isinstance(probs, Store) and classes is None:
+            classes = probs.classes
+        _check_shape(probs.shape, probs.dtype, flags)
+        n_samples, n_classes = probs.shape[0], probs.shape[-1]
+        shape = n_samples, probs.shape[1] if len(probs.shape) == 3 else 1, n_classes
+        reading = {"classes": check_classes(classes, n_classes), **flags}
+        if not stored:
+            lazy = is_dask(labels)
+            if lazy:
+                _check_known(labels, "labels")
+            else:
+                labels = label_array(labels)
+            _check_length(probs.shape, labels.shape)
+            if not lazy:
+                sizes = {"n_samples": n_samples, "n_classes": n_classes}
+                labels = check_labels(labels, **sizes, classes=classes)
+                reading["classes"] = None
+        return cls(shape, probs, labels, reading, members)
+
+    def chunks(self, client: Any) -> Chunks:
+        """Chunks of whole ranges, on their way to the workers."""
+        n_samples, n_members, n_classes = self.shape
+        size = range_size(n_samples)
+        if is_dask(self.probs):
+            wanted = int(max(self.probs.chunks[0]))
+        else:
+            # Of a moderate size, and enough of them for all threads.
+            n_threads = sum(client.nthreads().values())
+            row = n_members * n_classes * self.probs.dtype.itemsize
+            wanted = min(_CHUNK // row, -(-n_samples // (2 * n_threads)))
+        step = size * max(1, round(wanted / size))
+        bounds = [(first, min(first + step, n_samples)) for first in range(0, n_samples, step)]
+        parts = zip(
+            _parts(self.probs, client, bounds),
+            _parts(self.labels, client, bounds),
+            bounds,
+            strict=True,
+        )
+        import dask
+
+        # Arrays are arguments of their tasks, which the scheduler keeps: scattered data die with a worker.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
+            futures = [
+                client.submit(_checked, p, y, ends, n_samples, self.reading, pure=False)
+                for p, y, ends in parts
+            ]
+        return Chunks(client, futures, bounds)
+
+
+def _parts(array: Any, client: Any, bounds: Sequence[Bounds]) -> list[Any]:
+    """What stands for the rows of each chunk: a future, an array, or the store that has them."""
+    if is_dask(array):
+        rows = tuple(last - first for first, last in bounds)
+        # Where it is cut so already, nothing moves.
+        whole = array.rechunk((rows, *((length,) for length in array.shape[1:])))
+        return list(client.compute(list(whole.to_delayed().ravel())))
+    if array is None or isinstance(array, Store):
+        return [array] * len(bounds)
+    return [array[first:last] for first, last in bounds]
+
+
+def _check_known(array: Any, name: str) -> None:
+    if not hasattr(array, "chunks") or not hasattr(array, "rechunk"):
+        came = f"a {type(array).__module__} {type(array).__name__}"
+        raise refusal(name, "must be an array", came, "Pass `.to_dask_array(lengths=True)` of it.")
+    if any(np.isnan(length) for length in array.shape):
+        came, repair = f"shape {array.shape}", "Call its `compute_chunk_sizes()` first."
+        raise refusal(name, "must be an array of known shape", came, repair)
+
+
+def _check_shape(shape: tuple[int, ...], dtype: np.dtype[Any], flags: dict[str, bool]) -> None:
+    """Have the usual checks refuse what no look at the values could mend."""
+    useless = len(shape) not in (2, 3) or 0 in shape or shape[-1] == 1
+    if useless or dtype.kind not in "fiub":
+        check_probs(np.broadcast_to(np.zeros((), dtype=dtype), shape))
+    if any(flag is not False for flag in flags.values()):
+        n_classes = shape[-1]
+        check_probs(np.full((1, n_classes), -np.log(n_classes)), **flags)
+
+
+def _check_length(probs: tuple[int, ...], labels: tuple[int, ...]) -> None:
+    if labels[:1] == probs[:1]:
+        return
+    rule = "and `labels` must have the same number of samples, on the first axis"
+    came = f"`probs` of shape {probs} and `labels` of shape {labels}"
+    fitting = [axis for axis in range(1, len(probs)) if labels and probs[axis] == labels[0]]
+    repair = "Pass predictions and labels of the same rows."
+    if fitting:
+        repair = f"The order that fits is `{reordering(len(probs), fitting[0], None)}`."
+    raise refusal("probs", rule, came, repair)
+
+
+# -- what workers do ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunk:
+    """Checked predictions and labels of consecutive whole ranges."""
+
+    rows: Rows
+    notes: tuple[Note, ...]
+
+    def __sizeof__(self) -> int:
+        # How a worker knows when to move chunks from memory to disk.
+        return int(self.rows.probs.nbytes + self.rows.labels.nbytes)
+
+
+def _version() -> str | None:
+    return hullcal.__version__
+
+
+def _checked(
+    probs: Any, labels: Any, bounds: Bounds, n_samples: int, reading: dict[str, Any]
+) -> Chunk:
+    """A chunk that was looked at; a worker reads that of a store for itself."""
+    first, last = bounds
+    if isinstance(probs, Store):
+        probs, stored = probs.read(first, last)
+        labels = stored if labels is None else labels
+    try:
+        predictions, truth = check_set_and_labels(probs, labels, **reading)
+    except InvalidInputError as error:
+        if last - first == n_samples:
+            raise
+        place = f"in the rows from {first} to {last - 1}, counted from {first}: "
+        raise InvalidInputError(place + str(error)) from None
+    return Chunk(Rows(np.asarray(predictions.probs), truth, first), predictions.notes)
+
+
+def _summary(chunk: Chunk) -> tuple[tuple[Note, ...], list[int]]:
+    """What only all chunks together can tell: notes, and which members differ."""
+    return chunk.notes, ranks(chunk.rows.probs)
+
+
+def _traits(chunk: Chunk, positions: NDArray[np.int64]) -> Floats:
+    """The chunk's share of the sums that number the distinct members."""
+    return traits(chunk.rows.probs, positions)
+
+
+def _sums(chunk: Chunk, job: Job, size: int) -> Floats:
+    """The job's sums over each range of the chunk, (n_ranges, *job.shape)."""
+    rows, sums = chunk.rows, []
+    for begin in range(0, len(rows.labels), size):
+        here = slice(begin, begin + size)
+        sums.append(job.over(Rows(rows.probs[here], rows.labels[here], rows.first + begin)))
+    return np.stack(sums)
+
+
+def _itself(value: Any) -> Any:
+    """What came. As a task's result it can be made again, which data that were scattered cannot."""
+    return value
+
+
+# -- what the client asks -------------------------------------------------------------------------
+
+
+class Chunks:
+    """Futures of chunks, in the order of rows, and questions to all of them."""
+
+    def __init__(self, client: Any, futures: list[Any], bounds: list[Bounds]) -> None:
+        self._client, self._futures, self._bounds = client, futures, bounds
+
+    def ask(
+        self, question: Callable[..., Any], at_a_time: int = 1, **options: Any
+    ) -> Iterator[Any]:
+        """Answers of all chunks; the first error by rows is raised, not the first by time."""
+        with self._explained():
+            asked = self._client.map(question, self._futures, pure=False, **options)
+        try:
+            while asked:
+                with self._explained():
+                    bounds = self._bounds[-len(asked) :]
+                    for future, rows in zip(asked[:at_a_time], bounds, strict=False):
+                        error = self._patiently(lambda own=future: own.exception(timeout=_LOOK))
+                        if error is not None:
+                            raise self._told(error, rows)
+                    answers = self._gathered(asked[:at_a_time])
+                # Answers that were taken need not be kept by the workers.
+                del asked[:at_a_time]
+                yield from answers
+        finally:
+            self._give_up(asked)
+
+    def sums(self, job: Job, size: int) -> Iterator[Floats]:
+        """A job's sums over each range, chunk by chunk."""
+        longest = max(last - first for first, last in self._bounds)
+        expected = -(-longest // size) * 8 * int(np.prod(job.shape))
+        with self._explained():
+            large = len(pickle.dumps(job, protocol=5)) > _SMALL
+            sent = self._client.submit(_itself, job, pure=False) if large else job
+        return self.ask(_sums, max(1, _TAKEN // max(1, expected)), job=sent, size=size)
+
+    def release(self) -> None:
+        """Let the workers forget the chunks, also those that they have not made yet."""
+        self._give_up(self._futures)
+
+    def _told(self, error: BaseException, rows: Bounds) -> BaseException:
+        """What went wrong with a chunk, as a user should hear it."""
+        from distributed import KilledWorker
+
+        if isinstance(error, InvalidInputError):
+            return error
+        place = f"rows {rows[0]} to {rows[1] - 1}"
+        if isinstance(error, KilledWorker):
+            told = EngineError(
+                f"{error.allowed_failures + 1} workers died one after the other over {place}, or over "
+                "others at the same time, probably for want of memory. Give workers more of it, or a "
+                f"dask array smaller chunks. {_AGAIN}"
+            )
+        else:
+            reason = " ".join(str(error).split())[:300]
+            told = EngineError(
+                f"{place} could not be worked on: {type(error).__name__}: {reason}. If that can be "
+                f"mended, do so. {_AGAIN}"
+            )
+        told.__cause__ = error
+        return told
+
+    def _gathered(self, futures: list[Any]) -> list[Any]:
+        """Answers that are there; those whose worker has died since are waited for once more."""
+        coming = self._client.gather(futures, asynchronous=True)
+        waiting = run_coroutine_threadsafe(coming, self._client.loop.asyncio_loop)
+
+        def answers() -> list[Any]:
+            if not wait([waiting], timeout=_LOOK).done:
+                raise TimeoutError
+            try:
+                found: list[Any] = waiting.result()
+            except TimeoutError as error:
+                raise self._lost(error) from error
+            return found
+
+        try:
+            return self._patiently(answers)
+        finally:
+            waiting.cancel()
+
+    def _patiently(self, ask: Callable[[], Answer]) -> Answer:
+        """Ask until there is an answer, for as long as there is somebody to wait for."""
+        without = 0
+        while without < _LOOKS:
+            try:
+                return ask()
+            except TimeoutError:
+                without = 0 if self._client.nthreads() else without + 1
+        raise EngineError(
+            f"the cluster has had no worker for {_LOOK * _LOOKS:.0f} seconds. {_AGAIN}"
+        )
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn what a lost scheduler leads to into one error."""
+        from distributed import CancelledError as Cancelled
+
+        try:
+            yield
+        except (InvalidInputError, EngineError):
+            raise
+        except (CancelledError, Cancelled, OSError, TimeoutError) as error:
+            raise self._lost(error) from error
+        except Exception as error:
+            # A closed client raises whatever its state leads to.
+            if self._client.status == "running":
+                raise
+            raise self._lost(error) from error
+
+    def _lost(self, error: BaseException) -> EngineError:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        return EngineError(
+            f"the connection to the scheduler of the cluster was lost ({reason}). {_AGAIN}"
+        )
+
+    def _give_up(self, futures: list[Any]) -> None:
+        # There may be nobody left to tell, and that has been said already.
+        with suppress(Exception):
+            if futures and self._client.status == "running":
+                self._client.cancel(futures, force=False)
+        futures.clear()
+
+
+class DaskPasses(Passes):
+    """Workers pass over their chunks; the client adds, range by range, as one machine would."""
+
+    def __init__(
+        self, chunks: Chunks, positions: NDArray[np.int64], n_samples: int, n_classes: int
+    ) -> None:
+        self.n_samples, self.n_classes, self.positions = n_samples, n_classes, positions
+        self._chunks, self._size = chunks, range_size(n_samples)
+        self.n_returned = -(-n_samples // self._size)
+
+    def total(self, job: Job) -> Floats:
+        total = np.zeros(job.shape)
+        for ranges in self._chunks.sums(job, self._size):
+            for sums in ranges:
+                total += sums
+        return total
+
+
+class DaskSet(LabelledSet):
+    """Predictions and labels on workers, checked there."""
+
+    fits_memory = False
+
+    def __init__(self, given: _Input, chunks: Chunks) -> None:
+        self.n_samples, self.n_members, self.n_classes = given.shape
+        self.members, self.classifiers = given.members, given.classifiers
+        self._chunks = chunks
+        if given.classifiers is not None:
+            self.labels, self.notes = given.labels, given.classifiers.notes
+            self.distinct = given.classifiers.distinct
+            return
+        notes, parts = zip(*chunks.ask(_summary), strict=True)
+        found = Distinct.ranked(parts)
+        shares = chunks.ask(_traits, positions=found.positions)
+        self.distinct = found.numbered(np.sum(list(shares), axis=0))
+        self.notes = merged(notes, self.n_samples * self.n_members)
+
+    def check(self, measure: Measure, *, in_memory: bool) -> None:
+        if in_memory:
+            raise InvalidInputError(
+                'engine "dask" has no predictions in memory, which the null or the minimizer needs for '
+                f'measure `{measure.name}`. Use null="recentered", "refit" or "maximized" and '
+                'minimizer="steepest", or engine="local" on data that fit into memory.'
+            )
+        if not measure.streams():
+            raise InvalidInputError(
+                f'engine "dask" adds up over rows, which measure `{measure.name}` does not. Use '
+                '"ece_conf", "ece_cwise", their smooth forms or "skce_ul" with a bandwidth that is a '
+                'number, or engine="local" on data that fit into memory.'
+            )
+
+    def objective(self, measure: Measure, *, in_memory: bool, n_jobs: int) -> Objective:
+        distinct = self.distinct
+        passes = DaskPasses(self._chunks, distinct.positions, self.n_samples, self.n_classes)
+        return Chunked.of(measure, distinct.copies, passes)
+
+
+@contextmanager
+def on_workers(
+    probs: Any, labels: Any, *, client: Any, classes: Any, from_logits: bool, from_log: bool
+) -> Iterator[DaskSet]:
+    """Check the data on the workers and keep them there for as long as the context lasts."""
+    given = _Input.of(probs, labels, classes, {"from_logits": from_logits, "from_log": from_log})
+    with connected(client) as own:
+        chunks = given.chunks(own)
+        try:
+            yield DaskSet(given, chunks)
+        finally:
+            chunks.release()

@@ -1,0 +1,213 @@
+"""From what users pass to a set with its labels, wherever it is, and from there to objectives."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hullcal._compiled.mixing import mix
+from hullcal._validation import InvalidInputError
+from hullcal.distinct import Distinct
+from hullcal.files.memory import available
+from hullcal.measures import Measure
+from hullcal.objectives.base import Objective
+from hullcal.objectives.chunked import ArrayPasses, Chunked
+from hullcal.objectives.entries import MANY_CLASSES, Entries
+from hullcal.objectives.memory import InMemory
+from hullcal.sets import ClassifierSet
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+Floats = NDArray[np.float64]
+
+#: From so many rows and probabilities on data are not packed, but read where they are. With many
+#: classes they are packed for as long as they take no more than this share of the memory that is left:
+#: a search then looks at a few entries of them.
+_MANY_ROWS, _LARGE, _SHARE = 100_000, 2**22, 0.5
+#: Probabilities packed at a time.
+_PACKED = 2_000_000
+
+
+class LabelledSet(ABC):
+    """A checked set of classifiers and the labels of its rows, wherever they are."""
+
+    n_samples: int
+    n_members: int
+    n_classes: int
+    members: tuple[str, ...] | None
+    distinct: Distinct
+    #: What was done to the input on the way in.
+    notes: tuple[str, ...]
+    #: The set itself and its labels, where they are in memory.
+    classifiers: ClassifierSet | None = None
+    labels: NDArray[np.int32] | None = None
+    #: Whether predictions can be packed in memory.
+    fits_memory: bool = True
+
+    @abstractmethod
+    def check(self, measure: Measure, *, in_memory: bool) -> None:
+        """Refuse before any work what cannot be asked of these data.
+
+        `in_memory` says that a search or a null needs the predictions themselves.
+        """
+
+    @abstractmethod
+    def objective(self, measure: Measure, *, in_memory: bool, n_jobs: int) -> Objective:
+        """λ ↦ g(p_λ, D), for what `check` let pass."""
+
+
+@contextmanager
+def open_set(
+    probs: Any,
+    labels: Any,
+    *,
+    engine: str | Client | None = None,
+    classes: Any = None,
+    from_logits: bool = False,
+    from_log: bool = False,
+) -> Iterator[LabelledSet]:
+    """Check the data and hold them ready for as long as the context lasts."""
+    options = {"classes": classes, "from_logits": from_logits, "from_log": from_log}
+    if _for_workers(engine, probs):
+        from hullcal.objectives.dask import on_workers
+
+        client = None if engine in (None, "dask") else engine
+        with on_workers(probs, labels, client=client, **options) as data:
+            yield data
+        return
+    if isinstance(probs, str | os.PathLike):
+        raise InvalidInputError(
+            f"`probs` must be an array unless workers read it; got the path {str(probs)!r}. Read "
+            'the file with `hullcal.io.read`, or test it with `engine="dask"`.'
+        )
+    local = LocalSet(*ClassifierSet.with_labels(probs, labels, **options))
+    yield local
+    local.forget()
+
+
+def _for_workers(engine: Any, probs: Any) -> bool:
+    """Whether workers of a Dask cluster evaluate."""
+    if engine is None:
+        some = isinstance(probs, list | tuple) and len(probs) > 0
+        return is_dask(probs[0] if some else probs)
+    if engine == "local":
+        return False
+    if engine == "dask" or type(engine).__module__.partition(".")[0] == "distributed":
+        return True
+    raise InvalidInputError(
+        '`engine` must be None, "local", "dask" or a `distributed.Client`; got '
+        f"{engine!r:.80}. Leave it out."
+    )
+
+
+def is_dask(value: Any) -> bool:
+    """Whether this is a collection of dask's; tells without importing dask."""
+    return type(value).__module__.partition(".")[0] == "dask"
+
+
+class LocalSet(LabelledSet):
+    """A set in the memory of this machine, or mapped into it."""
+
+    def __init__(self, classifiers: ClassifierSet, labels: NDArray[np.int32]) -> None:
+        self.n_samples = classifiers.n_samples
+        self.n_members = classifiers.n_members
+        self.n_classes = classifiers.n_classes
+        self.members, self.notes = classifiers.members, classifiers.notes
+        self.distinct = classifiers.distinct
+        self.classifiers, self.labels = classifiers, labels
+        self.fits_memory = _fits(classifiers)
+        # Several tests of the same data share what is packed for the first.
+        self._packed: InMemory | None = None
+
+    def forget(self) -> None:
+        """Let go of what was packed; it can be packed again."""
+        self._packed = None
+
+    def check(self, measure: Measure, *, in_memory: bool) -> None:
+        """Let everything pass: data in memory can be asked for anything."""
+
+    def objective(self, measure: Measure, *, in_memory: bool, n_jobs: int) -> Objective:
+        classifiers, labels = self.classifiers, self.labels
+        assert classifiers is not None
+        assert labels is not None
+        if not in_memory and measure.streams() and _stays_in_place(classifiers):
+            passes = ArrayPasses(classifiers.probs, labels, self.distinct.positions, n_jobs)
+            return Chunked.of(measure, self.distinct.copies, passes)
+        if self._packed is None or self._packed.measure != measure:
+            members = None if self._packed is None else self._packed.members
+            self._packed = packed(classifiers, labels, measure, members)
+        return self._packed
+
+
+def _stays_in_place(classifiers: ClassifierSet) -> bool:
+    if classifiers.n_samples < _MANY_ROWS or classifiers.probs.size < _LARGE:
+        return False
+    return classifiers.n_classes < MANY_CLASSES or not _fits(classifiers)
+
+
+def _fits(classifiers: ClassifierSet) -> bool:
+    size = classifiers.probs.size
+    if size < _LARGE:
+        return True
+    left = available()
+    return left is None or 8 * size <= _SHARE * left
+
+
+def packed(
+    classifiers: ClassifierSet,
+    labels: NDArray[np.int32],
+    measure: Measure,
+    members: Floats | None = None,
+) -> InMemory:
+    """Pack predictions for the compiled loops, unless they are; identical members become one."""
+    distinct = classifiers.distinct
+    if members is None:
+        members = _rows_last(classifiers.probs, distinct.positions)
+    average = np.empty(members.shape[1:])
+    mix(members, distinct.copies / len(distinct.owner), average)
+    return InMemory(
+        measure=measure,
+        copies=distinct.copies,
+        members=members,
+        labels=np.array(labels[np.newaxis]),
+        row_weights=np.ones((1, len(labels))),
+        parameters=measure.parameters(average.T),
+        offset=measure.no_offset(members.shape[1]),
+        entries=Entries.of(members, measure),
+    )
+
+
+def _rows_last(probs: NDArray[np.floating], positions: NDArray[np.int64]) -> Floats:
+    """The members at these positions as (n_members, n_classes, n_samples) in float64.
+
+    Rows come last, since they are the inner loop of everything that follows. A memory map is read
+    once, block by block, and its pages are let go: a file as large as memory will do.
+    """
+    n_samples, _, n_classes = probs.shape
+    members = np.empty((len(positions), n_classes, n_samples))
+    size = max(1, _PACKED // (probs.shape[1] * n_classes))
+    for first in range(0, n_samples, size):
+        _let_go(probs)
+        rows = slice(first, min(first + size, n_samples))
+        block = probs[rows]
+        for m, position in enumerate(positions):
+            members[m, :, rows] = block[:, position, :].T
+    _let_go(probs)
+    return members
+
+
+def _let_go(array: NDArray[np.floating]) -> None:
+    """Give back the pages of a memory map that have been read, where the system can."""
+    base: object = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        base.madvise(mmap.MADV_DONTNEED)
