@@ -1,34 +1,74 @@
-"""Every check on user input, and every message about it."""
+"""Every check on user input, and every message about it. Other rooms import from here alone."""
 
 from __future__ import annotations
 
 from hullcal._validation.arguments import (
+    check_flag,
     check_fraction,
     check_integer,
     check_jobs,
+    check_members,
     check_positive,
     check_seed,
+    check_selection,
     check_weights,
 )
-from hullcal._validation.doors import check_set_and_labels, check_settled, check_single
+from hullcal._validation.arrays import (
+    BFLOAT16,
+    FLOAT32,
+    FLOAT64,
+    Converted,
+    Precision,
+    as_array,
+    check_dtype,
+)
 from hullcal._validation.errors import (
     ApproximationWarning,
     EngineError,
     HullcalWarning,
     InvalidInputError,
+    refusal,
 )
-from hullcal._validation.flags import check_flag
-from hullcal._validation.labels import check_classes, check_labels
-from hullcal._validation.members import check_members, check_points, check_selection
-from hullcal._validation.probabilities import Predictions, check_probs
+from hullcal._validation.labels import (
+    check_classes,
+    check_labels,
+    check_set_and_labels,
+    check_settled,
+    check_single,
+    label_array,
+)
+from hullcal._validation.probabilities import (
+    BLOCK_BYTES,
+    Predictions,
+    all_clean,
+    audit,
+    blocks,
+    check_points,
+    check_probs,
+    exponential,
+    reordering,
+    repair,
+    softmax,
+)
 
 __all__ = [
+    "BFLOAT16",
+    "BLOCK_BYTES",
+    "FLOAT32",
+    "FLOAT64",
     "ApproximationWarning",
+    "Converted",
     "EngineError",
     "HullcalWarning",
     "InvalidInputError",
+    "Precision",
     "Predictions",
+    "all_clean",
+    "as_array",
+    "audit",
+    "blocks",
     "check_classes",
+    "check_dtype",
     "check_flag",
     "check_fraction",
     "check_integer",
@@ -44,4 +84,10 @@ __all__ = [
     "check_settled",
     "check_single",
     "check_weights",
+    "exponential",
+    "label_array",
+    "refusal",
+    "reordering",
+    "repair",
+    "softmax",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["ApproximationWarning", "EngineError", "HullcalWarning", "InvalidInputError", "refusal"]
+import reprlib
 
 
 class InvalidInputError(ValueError):
@@ -10,7 +10,7 @@ class InvalidInputError(ValueError):
 
 
 class EngineError(RuntimeError):
-    """Who was to evaluate could not: the input is fine, and the same call may well succeed later."""
+    """The backend failed: the input is fine, and the same call may succeed later."""
 
 
 class HullcalWarning(UserWarning):
@@ -27,22 +27,14 @@ for _kind in (InvalidInputError, EngineError, HullcalWarning, ApproximationWarni
 
 
 def refusal(name: str, rule: str, came: str, repair: str) -> InvalidInputError:
-    """Build an error whose message has the four parts in their usual order.
-
-    Parameters
-    ----------
-    name : str
-        The parameter, without backticks.
-    rule : str
-        What holds for a valid value; follows the name, as in "must be finite".
-    came : str
-        What came instead; follows "got".
-    repair : str
-        One or more whole sentences on how to make it right.
-
-    Returns
-    -------
-    InvalidInputError
-        To be raised by the caller.
-    """
+    """The error to raise: `name` must follow the rule; got what came. Repair, in sentences."""
     return InvalidInputError(f"`{name}` {rule}; got {came}. {repair}")
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it, with its type where the value alone would mislead."""
+    if isinstance(value, int) and value.bit_length() > 4096:
+        return f"an integer of {value.bit_length()} bits"  # Python refuses to write out long ones
+    kind = type(value)
+    text = reprlib.repr(value)
+    return text if kind in (int, float, type(None)) else f"{text} ({kind.__name__})"

@@ -1,4 +1,4 @@
-"""Which class came true for each sample: every way to say it, as class positions 0 to K - 1."""
+"""Which class came true for each sample: labels by themselves, and beside their predictions."""
 
 from __future__ import annotations
 
@@ -10,39 +10,89 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hullcal._validation.arrays import Converted, as_array, check_dtype
 from hullcal._validation.errors import InvalidInputError, refusal
-from hullcal._validation.foreign import as_array
-from hullcal._validation.probabilities import check_dtype
-
-__all__ = ["check_classes", "check_labels", "label_array"]
+from hullcal._validation.probabilities import Predictions, check_probs, order_that_fits
 
 # What several training frameworks write for "no label here".
 IGNORE_INDEX = -100
+# Up to here doubles know every integer.
+_EXACT = 2**53
+
+
+def check_set_and_labels(
+    probs: Any,
+    labels: Any,
+    *,
+    classes: Any = None,
+    from_logits: bool = False,
+    from_log: bool = False,
+) -> tuple[Predictions, NDArray[np.int32]]:
+    """Validate predictions and labels together, which tells more of both."""
+    given = as_array(probs, "probs", member_ndim=2)
+    truth = label_array(labels)
+    n_labels = truth.shape[0] if truth.ndim else None
+    listed = isinstance(probs, list | tuple)
+    _refuse_mismatch(given, truth, raw=from_logits or from_log, listed=listed)
+    options = {"from_logits": from_logits, "from_log": from_log}
+    predictions = check_probs(given, **options, n_labels=n_labels)
+    n_samples, _, n_classes = predictions.probs.shape
+    checked = check_labels(truth, n_samples=n_samples, n_classes=n_classes, classes=classes)
+    return predictions, checked
+
+
+def check_single(probs: Any, labels: Any) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """Validate the predictions of one classifier, (N, K), and labels."""
+    given = as_array(probs, "probs", member_ndim=2)
+    if given.array.ndim == 3:
+        rule = "must have shape (n_samples, n_classes), one classifier"
+        repair = (
+            "A set of classifiers goes to `hullcal.calibration_test(probs, labels)`; "
+            "its first member is `probs[:, 0, :]`."
+        )
+        raise refusal("probs", rule, f"shape {given.array.shape}", repair)
+    predictions, truth = check_set_and_labels(given, labels)
+    return predictions.probs[:, 0, :], truth
+
+
+def _refuse_mismatch(given: Converted, labels: NDArray[Any], *, raw: bool, listed: bool) -> None:
+    """Refuse swapped arguments and unequal lengths, with the order of axes that would fit."""
+    probs = given.array
+    two_axes = probs.ndim <= 2 <= labels.ndim and labels.shape[1] > 1
+    swapped = two_axes and (labels.ndim == 3 or _fractional(labels)) and not _fractional(probs)
+    unequal = probs.ndim in (2, 3) and labels.ndim > 0 and len(labels) != len(probs)
+    if not (swapped or unequal):
+        return
+    came = f"`probs` of shape {probs.shape} and `labels` of shape {labels.shape}"
+    if swapped:
+        repair = "They look swapped: pass (probs, labels)."
+        raise refusal("probs", "must come first and `labels` second", came, repair)
+    repair = "Pass predictions and labels of the same rows."
+    order = order_that_fits(given, len(labels), raw=raw) if len(labels) in probs.shape else ""
+    if order and listed and probs.ndim == 3:
+        repair = "A list of arrays is a list of members; a list of samples is `np.stack(probs)`."
+    elif order:
+        repair = f"The order that fits is `{order}`."
+    rule = "and `labels` must have the same number of samples, on the first axis"
+    raise refusal("probs", rule, came, repair)
+
+
+def _fractional(array: NDArray[Any]) -> bool:
+    if array.dtype.kind != "f":
+        return False
+    with np.errstate(invalid="ignore"):
+        return bool(np.any(array != np.floor(array)))
 
 
 def check_labels(
     labels: Any, *, n_samples: int, n_classes: int, classes: Any = None
 ) -> NDArray[np.int32]:
-    """Validate labels and give them as positions of classes.
+    """Labels as a new array of positions of classes, 0 to K - 1.
 
-    Parameters
-    ----------
-    labels : array-like of shape (n_samples,)
-        Positions 0 to K - 1 as integers of any width, booleans or integral floats, also as
-        (n_samples, 1); one-hot rows (n_samples, n_classes); or names, with `classes`.
-    n_samples, n_classes : int
-        What the predictions say.
-    classes : sequence of K hashables, optional
-        The name of each class, in the order of the last axis of `probs`. If some name is a
-        number, numeric labels are names; otherwise numeric labels are positions.
+    They may come as integers of any width, booleans or integral floats, (N,) or (N, 1); as one-hot
+    rows (N, K); or as names, with `classes`. If some class is named by a number, numeric labels
+    are names; otherwise numeric labels are positions.
 
-    Returns
-    -------
-    ndarray of int32 and shape (n_samples,)
-        A new array; the input is not touched.
-
-    Examples
-    --------
     >>> check_labels(["cat", "dog"], n_samples=2, n_classes=2, classes=["dog", "cat"])
     array([1, 0], dtype=int32)
     """
@@ -56,8 +106,7 @@ def check_labels(
     if array.ndim == 2 and array.shape[1] != 1:
         return _from_one_hot(array, n_samples, n_classes)
     positions = _one_axis(array, n_samples, n_classes)
-    _check_integral(positions)
-    _check_range(positions, n_classes)
+    _check_positions(positions, n_classes)
     return positions.astype(np.int32)
 
 
@@ -74,20 +123,7 @@ def _in_range_already(labels: Any, n_samples: int, n_classes: int) -> bool:
 
 
 def check_classes(classes: Any, n_classes: int) -> tuple[Hashable, ...] | None:
-    """Validate the names of the classes.
-
-    Parameters
-    ----------
-    classes : sequence of K distinct hashables, or None
-        In the order of the last axis of `probs`.
-    n_classes : int
-        K.
-
-    Returns
-    -------
-    tuple or None
-        The names as python objects; None for None.
-    """
+    """The names of the classes as python objects, in the order of the last axis; None for None."""
     if classes is None:
         return None
     rule = f"must be a sequence of {n_classes} distinct class names"
@@ -99,30 +135,37 @@ def check_classes(classes: Any, n_classes: int) -> tuple[Hashable, ...] | None:
     else:
         came = f"{reprlib.repr(classes)}, which has no fixed order or is not a sequence"
         raise refusal("classes", rule, came, "Pass a list.")
-    return _distinct(names, n_classes, rule)
-
-
-def _distinct(names: tuple[Any, ...], n_classes: int, rule: str) -> tuple[Hashable, ...]:
     if len(names) != n_classes:
-        came = f"{len(names)}: {reprlib.repr(names)}"
         repair = "Name every class on the last axis of `probs`, in its order."
-        raise refusal("classes", rule, came, repair)
-    seen: set[Hashable] = set()
-    for name in names:
-        try:
-            twice = name in seen
-        except TypeError as error:
-            came = f"an entry of type {type(name).__name__}, which cannot be looked up"
-            raise refusal("classes", rule, came, "Use strings or numbers as names.") from error
-        if twice:
-            came = f"{name!r} twice in {reprlib.repr(names)}"
-            raise refusal("classes", rule, came, "Rename or merge the duplicate.")
-        seen.add(name)
+        raise refusal("classes", rule, f"{len(names)}: {reprlib.repr(names)}", repair)
+    try:
+        n_different = len(set(names))
+    except TypeError as error:
+        came = f"an entry that cannot be looked up ({error})"
+        raise refusal("classes", rule, came, "Use strings or numbers as names.") from error
+    if n_different < n_classes:
+        twice = next(name for name in names if names.count(name) > 1)
+        came = f"{twice!r} twice in {reprlib.repr(names)}"
+        raise refusal("classes", rule, came, "Rename or merge the duplicate.")
     return names
 
 
-#: Up to here doubles know every integer.
-_EXACT = 2**53
+def check_settled(
+    names: tuple[Hashable, ...] | None,
+    n_classes: int,
+    *,
+    classes: Any = None,
+    from_logits: bool = False,
+    from_log: bool = False,
+) -> None:
+    """Refuse options beside a ClassifierSet that would contradict how it was made."""
+    renamed = classes is not None and check_classes(classes, n_classes) != names
+    flags = {"classes": renamed, "from_logits": from_logits, "from_log": from_log}
+    for name, contradicts in flags.items():
+        if contradicts:
+            rule = "is settled when a ClassifierSet is made"
+            came = f"a ClassifierSet with another `{name}`"
+            raise refusal(name, rule, came, f"Pass it to `ClassifierSet(probs, {name}=...)`.")
 
 
 def label_array(labels: Any) -> NDArray[Any]:
@@ -165,25 +208,20 @@ def _look_up(labels: NDArray[Any], names: tuple[Hashable, ...]) -> NDArray[np.in
     try:
         return np.array([table[value] for value in values], dtype=np.int32)
     except (KeyError, TypeError):
-        raise _unknown_name(values, names) from None
-
-
-def _among(value: object, names: set[Hashable]) -> bool:
-    try:
-        return value in names
-    except TypeError:  # as that of a tuple that holds a list
-        return False
-
-
-def _unknown_name(values: list[Any], names: tuple[Hashable, ...]) -> InvalidInputError:
-    known = set(names)
-    unknown = [i for i, value in enumerate(values) if not _among(value, known)]
-    first = values[unknown[0]]
-    came = f"{reprlib.repr(first)} at index {unknown[0]} ({len(unknown)} unknown in all)"
+        unknown = [i for i, value in enumerate(values) if not _among(value, table)]
+    first = reprlib.repr(values[unknown[0]])
+    came = f"{first} at index {unknown[0]} ({len(unknown)} unknown in all)"
     repair = f"The classes are {reprlib.repr(names)}; mind type and spelling."
     if {type(value) for value in values} == {int} and 0 <= min(values) <= max(values) < len(names):
         repair += " If labels are positions 0, 1, ..., leave `classes` out, or name them by text."
-    return refusal("labels", "must be among `classes`", came, repair)
+    raise refusal("labels", "must be among `classes`", came, repair)
+
+
+def _among(value: Any, table: dict[Hashable, int]) -> bool:
+    try:
+        return value in table
+    except TypeError:  # as that of a tuple that holds a list
+        return False
 
 
 def _one_axis(array: NDArray[Any], n_samples: int, n_classes: int) -> NDArray[Any]:
@@ -218,46 +256,41 @@ def _from_one_hot(array: NDArray[Any], n_samples: int, n_classes: int) -> NDArra
     if array.shape != (n_samples, n_classes):
         raise _wrong_shape(array, n_samples, n_classes)
     hot: NDArray[np.bool_] = np.equal(array, 1)
-    if bool(np.all(hot | (array == 0))) and bool(np.all(np.count_nonzero(hot, axis=1) == 1)):
-        positions: NDArray[np.intp] = hot.argmax(axis=1)
-        return positions.astype(np.int32)
+    fine = (hot | (array == 0)).all(axis=1) & (np.count_nonzero(hot, axis=1) == 1)
+    if fine.all():
+        return hot.argmax(axis=1).astype(np.int32)
+    row = int(np.argmin(fine))
     rule = "of two axes must be one-hot: a single 1 in every row, and 0 elsewhere"
-    row = int(np.argmax(~((hot | (array == 0)).all(axis=1) & (hot.sum(axis=1) == 1))))
     repair = "Pass class positions; for soft labels decide on one class, `labels.argmax(axis=1)`."
     raise refusal("labels", rule, f"row {row} = {reprlib.repr(array[row].tolist())}", repair)
 
 
-def _check_integral(labels: NDArray[Any]) -> None:
-    if labels.dtype.kind != "f":
-        return
-    with np.errstate(invalid="ignore"):
-        bad = ~(np.isfinite(labels) & (labels == np.floor(labels)))
-    if bad.any():
-        first = int(np.argmax(bad))
-        came = f"{float(labels[first])} at index {first} ({np.count_nonzero(bad)} such in all)"
-        repair = "Drop rows without a label; predicted scores belong in `probs`."
-        raise refusal("labels", "must be whole numbers", came, repair)
-
-
-def _check_range(labels: NDArray[Any], n_classes: int) -> None:
-    """Refuse positions outside 0 to K - 1, and recognise the usual reasons."""
+def _check_positions(labels: NDArray[Any], n_classes: int) -> None:
+    """Refuse fractions and positions outside 0 to K - 1, and recognise the usual reasons."""
+    if labels.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            bad = ~(np.isfinite(labels) & (labels == np.floor(labels)))
+        if bad.any():
+            repair = "Drop rows without a label; predicted scores belong in `probs`."
+            raise refusal("labels", "must be whole numbers", _found(labels, bad, float), repair)
     low, high = int(labels.min()), int(labels.max())
     if low >= 0 and high < n_classes:
         return
-    rule = f"must be class positions from 0 to {n_classes - 1}"
-    bad = (labels < 0) | (labels >= n_classes)
-    first = int(np.argmax(bad))
-    came = f"{int(labels[first])} at index {first} ({np.count_nonzero(bad)} such in all)"
+    came = _found(labels, (labels < 0) | (labels >= n_classes), int)
+    repair = f"Check that the last axis of `probs`, of length {n_classes}, is the classes."
     if low == 1 and high == n_classes:
         came, repair = f"values from 1 to {n_classes}, which look 1-based", "Pass `labels - 1`."
-    elif bool(np.any(labels == IGNORE_INDEX)):
-        count = np.count_nonzero(labels == IGNORE_INDEX)
-        came = f"{count} times {IGNORE_INDEX}, the ignore index"
+    elif ignored := np.count_nonzero(labels == IGNORE_INDEX):
+        came = f"{ignored} times {IGNORE_INDEX}, the ignore index"
         repair = f"Keep the rows where `labels != {IGNORE_INDEX}`, in `probs` too."
     elif n_classes == 2 and low == -1 and bool(np.all(np.abs(labels) == 1)):
         came, repair = "values -1 and 1", "Pass `(labels + 1) // 2`."
-    else:
-        repair = f"Check that the last axis of `probs`, of length {n_classes}, is the classes."
-        if low >= 1 and high == n_classes:
-            repair = "If they count from 1, pass `labels - 1`."
+    elif low >= 1 and high == n_classes:
+        repair = "If they count from 1, pass `labels - 1`."
+    rule = f"must be class positions from 0 to {n_classes - 1}"
     raise refusal("labels", rule, came, repair)
+
+
+def _found(labels: NDArray[Any], bad: NDArray[np.bool_], kind: type) -> str:
+    first = int(np.argmax(bad))
+    return f"{kind(labels[first])} at index {first} ({np.count_nonzero(bad)} such in all)"

@@ -4,33 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation.errors import refusal
 
-__all__ = ["BFLOAT16", "Converted", "Precision", "as_array"]
-
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """How far from one the rows of a floating-point type may honestly sum.
-
-    Attributes
-    ----------
-    name : str
-        The type as users write it.
-    eps : float
-        Distance from 1 to the next larger number of the type.
-    limit : float
-        Deviation of a row sum that is still repaired, on top of what is left alone.
-    """
+    """How far from one the rows of a floating-point type may honestly sum."""
 
     name: str
-    eps: float
-    limit: float
+    eps: float  # distance from 1 to the next larger number
+    limit: float  # deviation that is repaired, on top of what is left alone
 
     def left_alone(self, n_classes: int) -> float:
         """Deviation of a row sum that is rounding and nothing else: ``4 * K * eps``.
@@ -54,35 +42,33 @@ BFLOAT16 = Precision("bfloat16", 2.0**-7, 1e-3)
 _PRECISIONS = {"d": FLOAT64, "f": FLOAT32, "e": FLOAT16}
 
 
-class Converted(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Converted:
     """An input as a numpy array, and the precision in which its numbers were made."""
 
     array: NDArray[Any]
     precision: Precision
 
 
+_ASARRAY = "Pass a numpy array, or a list of them."
+
+
 def as_array(value: Any, name: str, *, member_ndim: int | None = None) -> Converted:
-    """Give the numbers in `value` as a numpy array, sharing its memory where possible.
+    """The numbers in `value` as a numpy array, sharing its memory where possible.
 
-    Parameters
-    ----------
-    value : object
-        A numpy array, a sequence, or anything that speaks one of the array dialects.
-    name : str
-        The parameter the messages speak of.
-    member_ndim : int, optional
-        A list of arrays with this many axes is a list of members, stacked along axis 1.
-
-    Returns
-    -------
-    Converted
-        Types of numbers are not judged here, only containers.
+    A list of arrays with `member_ndim` axes is a list of members, stacked along axis 1. Only the
+    container is judged here; `check_dtype` judges the numbers.
     """
     if type(value) is np.ndarray:
         return _with_precision(value)
-    _refuse_container(value, name)
+    if isinstance(value, Converted):
+        return value
+    _refuse_gaps(value, name)
     if isinstance(value, Sequence) and not hasattr(value, "__array__"):
-        return _from_sequence(value, name, member_ndim)
+        if any(getattr(part, "shape", ()) for part in value):
+            return _stacked(value, name, member_ndim)
+        if not isinstance(value, str | bytes):
+            return _nested(value, name)
     try:
         converted = _from_foreign(value)
     except Exception as error:  # whatever a foreign package raises, the user needs one message
@@ -91,9 +77,6 @@ def as_array(value: Any, name: str, *, member_ndim: int | None = None) -> Conver
     if converted is None:
         raise refusal(name, "must be an array", _kind(value), _ASARRAY)
     return converted
-
-
-_ASARRAY = "Pass a numpy array, or a list of them."
 
 
 def _kind(value: object) -> str:
@@ -111,16 +94,19 @@ def _with_precision(array: NDArray[Any]) -> Converted:
     return Converted(array, precision or FLOAT64)
 
 
-def _refuse_container(value: Any, name: str) -> None:
+def _refuse_gaps(value: Any, name: str) -> None:
     """Refuse containers whose missing entries numpy would silently fill in."""
-    rule = "must be a dense array without missing values"
+    came = f"a sparse {type(value).__name__}"
     if isinstance(value, np.ma.MaskedArray):
+        came = f"a masked array of shape {value.shape}"
         repair = "Drop the masked rows, or fill them with `.filled(value)`."
-        raise refusal(name, rule, f"a masked array of shape {value.shape}", repair)
-    if hasattr(value, "tocsr"):
-        raise refusal(name, rule, f"a sparse {type(value).__name__}", "Pass `.toarray()` of it.")
-    if hasattr(value, "detach") and "sparse" in str(getattr(value, "layout", "")):
-        raise refusal(name, rule, f"a sparse {type(value).__name__}", "Pass `.to_dense()` of it.")
+    elif hasattr(value, "tocsr"):
+        repair = "Pass `.toarray()` of it."
+    elif hasattr(value, "detach") and "sparse" in str(getattr(value, "layout", "")):
+        repair = "Pass `.to_dense()` of it."
+    else:
+        return
+    raise refusal(name, "must be a dense array without missing values", came, repair)
 
 
 def _from_foreign(value: Any) -> Converted | None:
@@ -147,41 +133,45 @@ def _from_tensor(tensor: Any) -> Converted:
     return Converted(array, BFLOAT16) if is_bfloat16 else _with_precision(array)
 
 
-def _from_sequence(value: Sequence[Any], name: str, member_ndim: int | None) -> Converted:
-    """Convert nested numbers as numpy does; stack a list of arrays, members along axis 1."""
-    if isinstance(value, str | bytes):
-        raise refusal(name, "must be an array", _kind(value), _ASARRAY)
-    if not any(_is_arraylike(part) for part in value):
-        return _with_precision(_nested(value, name))
+def _stacked(value: Sequence[Any], name: str, member_ndim: int | None) -> Converted:
+    """Stack a list of arrays, members along axis 1; one coarse member makes the stack coarse."""
     parts = [as_array(part, name) for part in value]
     arrays = [part.array for part in parts]
     shapes = list(dict.fromkeys(array.shape for array in arrays))
     if len(shapes) > 1:
         came = "shapes " + ", ".join(map(str, shapes[:4]))
         raise refusal(name, "must hold arrays of one shape", came, "Give all the same rows.")
-    axis = 1 if arrays[0].ndim == member_ndim else 0
     try:
-        stacked = np.stack(arrays, axis=axis)
+        stacked = np.stack(arrays, axis=1 if arrays[0].ndim == member_ndim else 0)
     except TypeError as error:
         came = "types " + ", ".join(f"{array.dtype!s:.40}" for array in arrays[:4])
         raise refusal(name, "must hold arrays of one type", came, _ASARRAY) from error
-    # One coarse member makes the whole stack as coarse as it is.
-    return Converted(stacked, max((part.precision for part in parts), key=_limit))
+    precisions = (part.precision for part in parts)
+    return Converted(stacked, max(precisions, key=lambda each: (each.limit, each.eps)))
 
 
-def _limit(precision: Precision) -> tuple[float, float]:
-    return precision.limit, precision.eps
-
-
-def _is_arraylike(value: object) -> bool:
-    """Tell an array with axes, of any package, from a number, a string or a list."""
-    return bool(getattr(value, "shape", ()))
-
-
-def _nested(value: Sequence[Any], name: str) -> NDArray[Any]:
+def _nested(value: Sequence[Any], name: str) -> Converted:
     """Convert nested python numbers, which must not be ragged."""
     try:
-        return np.asarray(value)
+        return _with_precision(np.asarray(value))
     except Exception as error:
         came, repair = "a ragged or mixed one", "Give every row the same number of entries."
         raise refusal(name, "must be a regular nested list", came, repair) from error
+
+
+_FORBIDDEN = {
+    "O": ("python objects", "Convert with `.astype(float)`."),
+    "c": ("complex numbers", "Take `.real` if the imaginary part is zero."),
+    "V": ("a structured or raw type", "Take its columns apart and stack them."),
+    "M": ("dates", "Check which array was passed."),
+    "m": ("time differences", "Check which array was passed."),
+}
+
+
+def check_dtype(array: NDArray[Any], name: str) -> None:
+    """Refuse every type that is not boolean, integer or floating."""
+    kind = array.dtype.kind
+    if kind not in "fiub":
+        what, repair = _FORBIDDEN.get(kind, ("strings", "Convert with `.astype(float)`."))
+        came = f"{what} (dtype {array.dtype!s:.60}) in an array of shape {array.shape}"
+        raise refusal(name, "must hold real numbers", came, repair)
