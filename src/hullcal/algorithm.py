@@ -125,7 +125,7 @@ def calibration_test(
         rng=rng,
         n_jobs=n_jobs,
     )
-    given = {"classes": classes, "from_logits": from_logits, "from_log": from_log}
+    given: dict[str, Any] = {"classes": classes, "from_logits": from_logits, "from_log": from_log}
     with open_set(probs, labels, engine=engine, **given) as data:
         return algorithm_1(data, g, reference, search, progress=progress, **options)
 
@@ -147,7 +147,7 @@ def algorithm_1(
     """Algorithm 1 on data that are open, with options that were checked."""
     reference, search = settled(data, measure, null, minimizer)
     objective = _objective(data, measure, reference, search, n_jobs=n_jobs)  # λ ↦ g(p_λ, D)
-    settings = {
+    settings: dict[str, Any] = {
         "measure": objective.measure.settings(),
         "minimizer": search.settings(),
         "null": reference.settings(),
@@ -316,7 +316,7 @@ def minimize(
     g = measures.resolve(measure)
     search = minimizers.resolve(minimizer).budgeted(in_test=False)
     seed = check_seed(rng)
-    options = {"classes": classes, "from_logits": from_logits, "from_log": from_log}
+    options: dict[str, Any] = {"classes": classes, "from_logits": from_logits, "from_log": from_log}
     with open_set(probs, labels, **options) as data:
         g.check(data.n_samples)
         search.check(g, data.n_members)

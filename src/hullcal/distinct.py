@@ -43,7 +43,7 @@ class Distinct:
 
     @classmethod
     def ranked(cls, parts: Iterable[Sequence[int]]) -> Distinct:
-        """From the ranks of the members in consecutive parts of the rows, of which the first count most."""
+        """From the ranks of members in consecutive parts of the rows; earlier parts count more."""
         keys = list(zip(*parts, strict=True))
         order = sorted(set(keys))
         positions = np.array([keys.index(key) for key in order])

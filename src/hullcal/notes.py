@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hullcal._validation.errors import InvalidInputError
-
 #: The sentence of each code; data fill its gaps.
 _TEXTS = {
     "clipped": "{n_values} of the probabilities were outside [0, 1] by at most {slack:.0e}; clipped",
@@ -62,6 +60,8 @@ class Note:
     @classmethod
     def from_dict(cls, data: Any) -> Note:
         """The note that `to_dict` described; its sentence is made anew."""
+        from hullcal._validation import InvalidInputError  # which makes notes itself
+
         try:
             note = cls(data["code"], dict(data["data"]))
             assert note.text

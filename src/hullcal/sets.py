@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hullcal import _validation, hull, scores
 from hullcal.distinct import Distinct
+from hullcal.notes import Note
 
 __all__ = ["ClassifierSet"]
 
@@ -43,7 +44,7 @@ class ClassifierSet:
     probs: NDArray[Any]
     classes: tuple[Hashable, ...] | None
     members: tuple[str, ...] | None
-    notes: tuple[str, ...]  # what was done to the input on the way in
+    notes: tuple[Note, ...]  # what was done to the input on the way in
 
     def __init__(
         self,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hullcal._validation.arguments import check_flag
 from hullcal._validation.arrays import Converted, Precision, as_array, check_dtype
 from hullcal._validation.errors import InvalidInputError, refusal
+from hullcal.notes import Note
 
 # A value outside [0, 1] by this much is rounding and is clipped.
 SLACK = 1e-6
@@ -32,7 +33,7 @@ class Predictions:
     """
 
     probs: NDArray[Any]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def check_probs(
@@ -56,12 +57,12 @@ def check_probs(
     given = as_array(probs, "probs", member_ndim=2)
     check_dtype(given.array, "probs")
     array, precision = _with_three_axes(given.array), given.precision
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     if from_logits:
         # An infinite logit is a fault of the model, not a probability of 0 or 1.
         _refuse_any(array, np.isfinite, "Repair the logits, or drop those rows.")
         if all_clean(_native(array), precision):
-            notes = ("from_logits=True, though every row was a probability vector already",)
+            notes = (Note("needless_logits"),)
         return Predictions(_locked(softmax(array)), notes)
     if from_log:
         hint = (
@@ -210,18 +211,17 @@ class Findings:
         """Whether every row can be used, as it is or mended."""
         return not (self.n_nonfinite or self.out_of_range or self.n_wrong)
 
-    def notes(self, precision: Precision) -> tuple[str, ...]:
+    def notes(self, precision: Precision) -> tuple[Note, ...]:
         """Say what was mended, and what was left although it is coarse."""
         notes = []
         if self.n_outside:
-            values = "1 value was" if self.n_outside == 1 else f"{self.n_outside} values were"
-            notes.append(f"{values} outside [0, 1] by at most {SLACK:.0e} and clipped")
+            notes.append(Note("clipped", {"n_values": self.n_outside, "slack": SLACK}))
         if self.n_off:
-            rows = f"{self.n_off} of {self.n_rows} rows were renormalised"
-            notes.append(f"{rows} (largest deviation {self.worst_off:.1g})")
+            found = {"n_rows": self.n_off, "of_rows": self.n_rows, "deviation": self.worst_off}
+            notes.append(Note("renormalised", found))
         if self.worst_left > precision.limit:
-            rows = f"row sums were left as they came, within {precision.name} rounding"
-            notes.append(f"{rows} (largest deviation {self.worst_left:.1g})")
+            left = {"precision": precision.name, "deviation": self.worst_left}
+            notes.append(Note("sums_left", left))
         return tuple(notes)
 
 

@@ -126,7 +126,7 @@ class Assessment:
         said: dict[str, list[str]] = {}
         for result in self.results:
             for note in result.notes:
-                said.setdefault(note, []).append(f"{result.measure}, {result.null}")
+                said.setdefault(note.text, []).append(f"{result.measure}, {result.null}")
         return [
             note if len(who) == len(self.results) else f"{'; '.join(who)}: {note}"
             for note, who in said.items()

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation import check_fraction
+from hullcal.notes import Note
 from hullcal.results import Result
 
 
@@ -32,7 +33,7 @@ class ClassicalTestResult(Result):
     n_samples, n_classes : int
     seed : int or None
         Gives the same result again as `rng`, where there is chance in it.
-    notes : tuple of str
+    notes : tuple of Note
     """
 
     statistic: float
@@ -45,7 +46,7 @@ class ClassicalTestResult(Result):
     degrees_of_freedom: int | None = None
     null_distribution: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     seed: int | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def decide(self, alpha: float) -> bool:
         """Whether the hypothesis is rejected at a level."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from hullcal.files.lock import LOCK
 
 def run_tests(files: Files, how: TestOptions) -> Any:
     """All measures and nulls that were named; "all" stands for every measure."""
-    engine = _engine(how)
+    _check_engine(how)
     if how.journal is not None:
         _check_journal(how.journal, resume=how.resume)
     elif how.resume:
@@ -29,7 +31,7 @@ def run_tests(files: Files, how: TestOptions) -> Any:
     names = room.available() if "all" in how.measures else tuple(dict.fromkeys(how.measures))
     # Of one classifier both questions are the same.
     usual = BOTH[:1] if getattr(probs, "n_members", 0) == 1 else BOTH
-    with working(quiet=how.quiet) as report:
+    with _engine(how) as engine, working(quiet=how.quiet) as report:
         return assess(
             probs,
             labels,
@@ -61,23 +63,31 @@ def _only_workers_read(files: Files, how: TestOptions) -> bool:
     return how.engine == "dask" and files.file is not None and files.file.is_dir()
 
 
-def _engine(how: TestOptions) -> Any:
+def _check_engine(how: TestOptions) -> None:
     given = [name for name in ("scheduler", "workers") if getattr(how, name) is not None]
-    if how.engine != "dask":
-        if given:
-            raise InvalidInputError(
-                f"`--{given[0]}` is for `--engine dask`; got `--engine {how.engine or 'local'}`. Add "
-                "`--engine dask`, or leave it out."
-            )
-        return how.engine
+    if given and how.engine != "dask":
+        raise InvalidInputError(
+            f"`--{given[0]}` is for `--engine dask`; got `--engine {how.engine or 'local'}`. Add "
+            "`--engine dask`, or leave it out."
+        )
     if len(given) > 1:
         raise InvalidInputError(
             "`--scheduler` and `--workers` exclude each other; got both. Use the workers at an "
             "address, or start some here."
         )
-    from hullcal.engines import Dask
 
-    return Dask(scheduler=how.scheduler, n_workers=how.workers)
+
+@contextmanager
+def _engine(how: TestOptions) -> Iterator[Any]:
+    """The engine by name, or a client of the cluster that was named."""
+    if how.scheduler is None and how.workers is None:
+        yield how.engine
+        return
+    from hullcal.objectives.dask import at_address, local_cluster
+
+    cluster = local_cluster(how.workers) if how.scheduler is None else at_address(how.scheduler)
+    with cluster as client:
+        yield client
 
 
 def _predictions(files: Files, how: TestOptions) -> tuple[Any, Any, dict[str, Any]]:

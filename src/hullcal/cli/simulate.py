@@ -173,14 +173,14 @@ def _cluster(backend: str | None, jobs: int | None) -> Iterator[None]:
             "`pip install dask distributed`."
         ) from error
     from hullcal._validation import check_jobs
-    from hullcal.engines._dask_cluster import of_our_own
+    from hullcal.objectives.dask import local_cluster
 
     with ExitStack() as stack:
         if dask.config.get("scheduler-address", None):
             stack.enter_context(distributed.Client())
         else:
             workers = check_jobs(1 if jobs is None else jobs)
-            client = stack.enter_context(of_our_own(distributed, workers))
+            client = stack.enter_context(local_cluster(workers))
             # Where joblib looks for one.
             stack.enter_context(client.as_current())
         yield

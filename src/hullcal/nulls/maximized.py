@@ -83,6 +83,7 @@ class _Rank(Function):
     """The score as a function of the weights."""
 
     n_cases = 1
+    n_members = 0
 
     def __init__(self, objective: Objective, starts: Floats, loop: Loop, budget: int) -> None:
         self.n_members = objective.n_members

@@ -25,8 +25,16 @@ class Function(ABC):
     """A function of the weights for one or more *cases*: all that a search may ask."""
 
     __slots__ = ()
-    n_members: int
-    n_cases: int
+
+    @property
+    @abstractmethod
+    def n_members(self) -> int:
+        """Distinct members."""
+
+    @property
+    @abstractmethod
+    def n_cases(self) -> int:
+        """Cases."""
 
     @abstractmethod
     def values(self, weights: Floats, cases: NDArray[np.int64]) -> Floats:
@@ -66,10 +74,18 @@ class Objective(Function):
 
     __slots__ = ()
     measure: Measure
-    n_classes: int
-    n_samples: int
     #: How often each distinct member was given by the user.
     copies: NDArray[np.int64]
+
+    @property
+    @abstractmethod
+    def n_classes(self) -> int:
+        """K."""
+
+    @property
+    @abstractmethod
+    def n_samples(self) -> int:
+        """N."""
 
     @abstractmethod
     def at(self, weights: Floats) -> Floats:

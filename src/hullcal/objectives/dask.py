@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, wait
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -46,9 +47,10 @@ Floats = NDArray[np.float64]
 Bounds = tuple[int, int]
 Answer = TypeVar("Answer")
 
-#: Seconds to reach the first worker, between looks at the cluster while an answer is waited for, and
-#: looks without a worker.
-_WORKERS, _LOOK, _LOOKS = 60, 10.0, 6
+#: Seconds to reach a scheduler, and to wait for the first of its workers.
+_CONNECTING, _WORKERS = 10, 60
+#: Seconds between looks at the cluster while an answer is waited for, and looks without a worker.
+_LOOK, _LOOKS = 10.0, 6
 #: Bytes of a chunk, and of answers that the client takes at a time.
 _CHUNK, _TAKEN = 2**27, 2**26
 #: A job of more bytes travels once, and not with the task of every chunk.
@@ -87,6 +89,20 @@ def _distributed() -> Any:
         raise refusal("engine", rule, f'"dask" ({error})', repair) from error
     assert dask.array
     return distributed
+
+
+@contextmanager
+def at_address(address: str) -> Iterator[Any]:
+    """A client of the scheduler at an address."""
+    try:
+        client = _distributed().Client(address, timeout=_CONNECTING, set_as_default=False)
+    except (OSError, TimeoutError, ValueError, TypeError) as error:
+        rule = "must be the address of a running scheduler"
+        came = f"{address!r}, where there is none ({type(error).__name__}: {str(error)[:200]})"
+        repair = "Start one with `dask scheduler`, and pass the address that it prints."
+        raise refusal("scheduler", rule, came, repair) from error
+    with client:
+        yield client
 
 
 @contextmanager
@@ -211,7 +227,7 @@ class _Input:
         )
         import dask
 
-        # Arrays are arguments of their tasks, which the scheduler keeps: scattered data die with a worker.
+        # As arguments of their tasks arrays are kept by the scheduler; scattered, they die with a worker.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
             futures = [
                 client.submit(_checked, p, y, ends, n_samples, self.reading, pure=False)
@@ -344,7 +360,7 @@ class Chunks:
                 with self._explained():
                     bounds = self._bounds[-len(asked) :]
                     for future, rows in zip(asked[:at_a_time], bounds, strict=False):
-                        error = self._patiently(lambda own=future: own.exception(timeout=_LOOK))
+                        error = self._patiently(partial(future.exception, timeout=_LOOK))
                         if error is not None:
                             raise self._told(error, rows)
                     answers = self._gathered(asked[:at_a_time])

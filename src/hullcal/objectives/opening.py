@@ -17,6 +17,7 @@ from hullcal._validation import InvalidInputError
 from hullcal.distinct import Distinct
 from hullcal.files.memory import available
 from hullcal.measures import Measure
+from hullcal.notes import Note
 from hullcal.objectives.base import Objective
 from hullcal.objectives.chunked import ArrayPasses, Chunked
 from hullcal.objectives.entries import MANY_CLASSES, Entries
@@ -45,7 +46,7 @@ class LabelledSet(ABC):
     members: tuple[str, ...] | None
     distinct: Distinct
     #: What was done to the input on the way in.
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     #: The set itself and its labels, where they are in memory.
     classifiers: ClassifierSet | None = None
     labels: NDArray[np.int32] | None = None

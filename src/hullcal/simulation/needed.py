@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hullcal.notes import Note
 from hullcal.results import Result
 
 __all__ = ["Power", "needed"]
@@ -59,7 +60,7 @@ class Power(Result):
         Settings of measure, minimizer and null.
     seed : int
         Gives the same result again as `rng`.
-    notes : tuple of str
+    notes : tuple of Note
         What was done to the input.
     """
 
@@ -83,7 +84,7 @@ class Power(Result):
     n_rows: int
     settings: dict[str, Any]
     seed: int
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def __post_init__(self) -> None:
         # Lists, as JSON has them, become what they were.

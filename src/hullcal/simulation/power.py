@@ -17,8 +17,8 @@ from hullcal._validation import (
     check_jobs,
     check_seed,
     check_weights,
+    refusal,
 )
-from hullcal._validation.errors import refusal
 from hullcal.algorithm import check_level
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
@@ -133,7 +133,7 @@ def power(
     amount = check_amount(miscalibration, amount)
     g, reference = measure_of(measure).measure, nulls.resolve(null)
     chosen = minimizer_of(minimizer).minimizer
-    easy = g.easily_searched and reference.searches_measure
+    easy = g.easily_searched and reference.one_by_one
     search = chosen.budgeted(in_test=True, easy=easy)
     search.check(g, classifiers.n_members)
     reference.check(g, search)
