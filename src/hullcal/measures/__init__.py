@@ -8,8 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from hullcal._discovery import class_named, class_names, discover, named
-from hullcal.measures._base import Measure
-from hullcal.measures._custom import CustomMeasure
+from hullcal.measures._base import CustomMeasure, Measure
 
 if TYPE_CHECKING:
     # Found by name when the program runs; a type checker has to be told of them.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +13,13 @@ from hullcal._compiled.jit import compiled, compiled_inline, compiled_part, comp
 from hullcal._compiled.mixing import fill
 from hullcal._compiled.places import again
 from hullcal._compiled.sums import absolute_distance
-from hullcal._validation import check_flag, check_integer
-from hullcal.binning import bin_index, bin_indices, edges
+from hullcal.binning import bin_index, bin_indices
 from hullcal.measures._base import ROUNDING, Floats, Measure, as_floats
-from hullcal.measures._hats import add_to_hats, either, hat_of, hats_of
+from hullcal.measures._ece import ECE, Either, add_to_hats, hat_of, hats_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConfidenceECE(Measure):
+class ConfidenceECE(ECE):
     r"""Expected calibration error of the predicted class (Eq. 6).
 
     .. math:: \sum_{j=1}^{B} \frac{|\mathcal{B}_j|}{N}
@@ -47,29 +46,7 @@ class ConfidenceECE(Measure):
     """
 
     notion: ClassVar[str] = "confidence"
-    keeps_places: ClassVar[bool] = True
-    n_bins: int = 10
-    smooth: bool = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "n_bins", check_integer(self.n_bins, "n_bins", 1))
-        check_flag(self.smooth, "smooth")
-
-    @classmethod
-    def defaults(cls) -> tuple[Measure, ...]:
-        return cls(), cls(smooth=True)
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """The name tells the smooth form from the usual one."""
-        return "ece_conf_smooth" if self.smooth else "ece_conf"
-
-    def settings(self) -> dict[str, Any]:
-        # The name says whether the measure is smooth.
-        return {name: value for name, value in super().settings().items() if name != "smooth"}
-
-    def parameters(self, average: NDArray[np.floating]) -> Floats:
-        return edges(self.n_bins)
+    plain_name: ClassVar[str] = "ece_conf"
 
     def state_size(self, n_classes: int) -> int:
         return self.n_bins + int(self.smooth)
@@ -210,8 +187,8 @@ def _value_smooth(mixed, labels, row_weights, edges, offset, state, scratch):  #
     return _finish(state, offset, edges, mixed.shape[1])
 
 
-ConfidenceECE.value = either(_value, _value_smooth)
-ConfidenceECE.accumulate = either(_accumulate, _accumulate_smooth)
+ConfidenceECE.value = Either(_value, _value_smooth)
+ConfidenceECE.accumulate = Either(_accumulate, _accumulate_smooth)
 ConfidenceECE.finish = staticmethod(_finish)
 
 
@@ -310,7 +287,7 @@ def _value_of_entries_smooth(mixed, labels, row_weights, parameters, offset, sta
     return _finish(state, offset, edges, n_samples)
 
 
-_OverEntries.value = either(_value_of_entries, _value_of_entries_smooth)
+_OverEntries.value = Either(_value_of_entries, _value_of_entries_smooth)
 
 
 @compiled
@@ -349,4 +326,4 @@ def _drawn(mixed, classes, bounds, ends, labels, n):  # type: ignore[no-untyped-
     return mixed[top], hits - count * mixed[top]
 
 
-_OverEntries.of_draws = either(_of_draws, _of_draws_smooth)
+_OverEntries.of_draws = Either(_of_draws, _of_draws_smooth)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +13,13 @@ from hullcal._compiled.jit import compiled, compiled_part, compiled_value
 from hullcal._compiled.mixing import add, copy, fill
 from hullcal._compiled.places import again, all_once
 from hullcal._compiled.sums import absolute_distance
-from hullcal._validation import check_flag, check_integer
 from hullcal.binning import bin_index, bin_indices, edges
 from hullcal.measures._base import ROUNDING, Floats, Measure, as_floats
-from hullcal.measures._hats import either, hats_of
+from hullcal.measures._ece import ECE, Either, hats_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClasswiseECE(Measure):
+class ClasswiseECE(ECE):
     r"""Expected calibration error averaged over the classes (Eq. 5).
 
     .. math:: \frac{1}{K} \sum_{k=1}^{K} \sum_{j=1}^{B} \frac{|\mathcal{B}_{jk}|}{N}
@@ -48,30 +47,8 @@ class ClasswiseECE(Measure):
     """
 
     notion: ClassVar[str] = "classwise"
-    keeps_places: ClassVar[bool] = True
+    plain_name: ClassVar[str] = "ece_cwise"
     wants_rests: ClassVar[bool] = True
-    n_bins: int = 10
-    smooth: bool = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "n_bins", check_integer(self.n_bins, "n_bins", 1))
-        check_flag(self.smooth, "smooth")
-
-    @classmethod
-    def defaults(cls) -> tuple[Measure, ...]:
-        return cls(), cls(smooth=True)
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """The name tells the smooth form from the usual one."""
-        return "ece_cwise_smooth" if self.smooth else "ece_cwise"
-
-    def settings(self) -> dict[str, Any]:
-        # The name says whether the measure is smooth.
-        return {name: value for name, value in super().settings().items() if name != "smooth"}
-
-    def parameters(self, average: NDArray[np.floating]) -> Floats:
-        return edges(self.n_bins)
 
     def state_size(self, n_classes: int) -> int:
         return n_classes * (self.n_bins + int(self.smooth))
@@ -219,9 +196,9 @@ def _value_smooth(mixed, labels, row_weights, edges, offset, state, scratch):  #
     return _finish_smooth(state, offset, edges, mixed.shape[1])
 
 
-ClasswiseECE.value = either(_value, _value_smooth)
-ClasswiseECE.accumulate = either(_accumulate, _accumulate_smooth)
-ClasswiseECE.finish = either(_finish, _finish_smooth)
+ClasswiseECE.value = Either(_value, _value_smooth)
+ClasswiseECE.accumulate = Either(_accumulate, _accumulate_smooth)
+ClasswiseECE.finish = Either(_finish, _finish_smooth)
 
 
 @dataclass(frozen=True, kw_only=True)

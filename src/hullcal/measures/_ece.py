@@ -1,14 +1,61 @@
-"""Smooth bins: hat functions that overlap, so that a row passes from one to the next by and by."""
+"""What both expected calibration errors share: fields, names, and hat functions for smooth bins."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hullcal._compiled.jit import compiled, compiled_inline
 from hullcal._compiled.mixing import fill
+from hullcal._validation import check_flag, check_integer
+from hullcal.binning import edges
+from hullcal.measures._base import Floats, Measure
+
+
+@dataclass(frozen=True, kw_only=True)
+class ECE(Measure):
+    """An expected calibration error over B equal-width bins, or over B + 1 hats."""
+
+    #: The name of the form with bins.
+    plain_name: ClassVar[str]
+    keeps_places: ClassVar[bool] = True
+    n_bins: int = 10
+    smooth: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_bins", check_integer(self.n_bins, "n_bins", 1))
+        check_flag(self.smooth, "smooth")
+
+    @classmethod
+    def defaults(cls) -> tuple[Measure, ...]:
+        return cls(), cls(smooth=True)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The name tells the smooth form from the usual one."""
+        return self.plain_name + "_smooth" * self.smooth
+
+    def settings(self) -> dict[str, Any]:
+        # The name says whether the measure is smooth.
+        return {name: value for name, value in super().settings().items() if name != "smooth"}
+
+    def parameters(self, average: NDArray[np.floating]) -> Floats:
+        return edges(self.n_bins)
+
+
+class Either:
+    """Of two loops the one that the field `smooth` chooses; the class itself has the first."""
+
+    def __init__(self, plain: Callable[..., Any], smooth: Callable[..., Any]) -> None:
+        self._plain, self._smooth = plain, smooth
+
+    def __get__(self, measure: Any, kind: type) -> Any:
+        return self._smooth if measure is not None and measure.smooth else self._plain
+
 
 #: Sums kept for each hat. Neighbouring rows often share a hat, and an addition to a sum has to wait for
 #: the last one.
@@ -56,18 +103,3 @@ def add_to_hats(gaps, hats, rest, state):  # type: ignore[no-untyped-def]
     for s in range(_STRANDS):
         for j in range(n_hats):
             state[j] += sums[s * n_hats + j]
-
-
-class _Either:
-    """A loop of the measure with bins, and one of its smooth form; the class itself has the former."""
-
-    def __init__(self, plain: Callable[..., Any], smooth: Callable[..., Any]) -> None:
-        self._plain, self._smooth = plain, smooth
-
-    def __get__(self, measure: Any, kind: type) -> Callable[..., Any]:
-        return self._smooth if measure is not None and measure.smooth else self._plain
-
-
-def either(plain: Callable[..., Any], smooth: Callable[..., Any]) -> Any:
-    """What a class offers as a loop if it has a field `smooth`, which chooses between two."""
-    return _Either(plain, smooth)
