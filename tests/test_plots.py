@@ -19,7 +19,7 @@ from hullcal.plots.canvas import as_typed, histogram_edges, number
 from hullcal.plots.reliability import reliability_diagram
 from hullcal.plots.results import shares
 from hullcal.plots.sets import lanes, simplex_points, size_groups
-from hullcal.results import CalibrationTestResult, MinimizeResult
+from hullcal.results import CalibrationTestResult
 
 WILD = ("$\\frac{$", "<script>", "bell\a\n\x00", "n" * 5000, "$x$ & $y$", "\\$", "\ud800", "W" * 99)
 
@@ -436,17 +436,7 @@ def test_the_rest_is_summed_and_hatched():
 
 
 def test_the_weights_of_a_search_are_drawn_too():
-    search = MinimizeResult(
-        weights=np.ones(1),
-        value=0.0,
-        n_evaluations=1,
-        converged=True,
-        measure="ece_conf",
-        minimizer="pairwise",
-        settings={},
-        seed=0,
-    )
-    saved(plots.weights(search))
+    saved(plots.weights(hc.minimize(PROBS, LABELS, rng=0)))
 
 
 # Level curve.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from xml.etree import ElementTree
 
 import numpy as np
@@ -19,6 +19,7 @@ from hullcal.words import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 #: Rows behind figures that look at every instance; more would not be seen.
 ROWS = 20_000
@@ -30,7 +31,7 @@ _RANKS = ("largest", "2nd largest", "3rd largest", "4th largest", "5th largest")
 class ClassGap(NamedTuple):
     """A class by itself: how often it came true, and what combination and average say of it."""
 
-    index: int
+    k: int
     frequency: float
     mean: float
     mean_of_average: float
@@ -111,8 +112,8 @@ def _drawn(assessment: Assessment, gaps: list[ClassGap]) -> Iterator[tuple[str, 
         of_average = f" for the {name}, {each.gap_of_average:.3g} for the average"
         yield (
             heading,
-            plots.reliability(classifiers, labels, weights=weights, class_index=each.index),
-            f"Reliability of class {class_name(classifiers, each.index)}, with the {rank} gap of "
+            plots.reliability(classifiers, labels, weights=weights, class_index=each.k),
+            f"Reliability of class {class_name(classifiers, each.k)}, with the {rank} gap of "
             f"{len(gaps)} classes: {each.gap:.3g}{of_average if several else ''}.",
         )
     if not several:
@@ -150,13 +151,13 @@ def _embedded(ax: Axes, caption: str, part: str) -> str:
     """
     import matplotlib as mpl
 
-    file = io.BytesIO()
+    file, figure = io.BytesIO(), cast("Figure", ax.figure)
     # Identifiers follow from the salt, and no two figures of a page share theirs.
-    settings = {"svg.fonttype": "none", "svg.hashsalt": f"{part}, {caption}"}
+    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": f"{part}, {caption}"}
     with mpl.rc_context(settings), warnings.catch_warnings():
         # Letters that matplotlib's font lacks, browsers have.
         warnings.simplefilter("ignore", UserWarning)
-        ax.figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
     root = ElementTree.fromstring(file.getvalue())
     for parent in root.iter():
         parent.tag = parent.tag.rpartition("}")[2]

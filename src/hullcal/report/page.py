@@ -90,7 +90,7 @@ def _part(name: str, assessment: Assessment) -> dict[str, Any]:
     several = best.n_members > 1  # of one classifier there is nothing to combine, and no size
     gaps = class_gaps(*some_rows(assessment), assessment.weights)
     rows = [
-        (class_name(assessment.classifiers, each.index), *(f"{value:.4f}" for value in each[1:]))
+        (class_name(assessment.classifiers, each.k), *(f"{value:.4f}" for value in each[1:]))
         for each in gaps[:_SHOWN]
     ]
     return {
