@@ -48,6 +48,7 @@ def axes_or_new(ax: Axes | None, *, height: float, **options: Any) -> Axes:
         return ax
     fresh: Axes = Figure(figsize=(COLUMN, height), layout="constrained").add_subplot(**options)
     fresh.tick_params(labelsize=SMALL)
+    fresh.locator_params(axis="x", nbins=6)  # or long numbers would touch
     for axis in (fresh.xaxis, fresh.yaxis):
         axis.label.set_fontsize(SMALL + 1)
     for side in ("top", "right"):
@@ -110,7 +111,11 @@ def as_typed(name: object, *, longest: int = 24) -> str:
 
 
 def number(value: float) -> str:
-    """A value for a legend: three digits, and infinity in words."""
+    """A value for a legend: three digits, and infinity in words.
+
+    >>> number(0.12345), number(math.inf), number(-math.inf)
+    ('0.123', 'infinite', 'minus infinite')
+    """
     return f"{value:.3g}".replace("inf", "infinite").replace("-infinite", "minus infinite")
 
 
