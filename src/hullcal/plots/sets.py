@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import ConvexHull, QhullError
 
-from hullcal import uncertainty
+from hullcal import measures, uncertainty
 from hullcal._validation import (
     HullcalWarning,
     InvalidInputError,
@@ -18,8 +18,6 @@ from hullcal._validation import (
     check_points,
     check_weights,
 )
-from hullcal.measures.ece_conf import ConfidenceECE
-from hullcal.measures.ece_cwise import ClasswiseECE
 from hullcal.plots.canvas import (
     BLACK,
     BLUE,
@@ -70,8 +68,8 @@ def lanes(probs: ArrayLike | ClassifierSet, labels: ArrayLike, weights: ArrayLik
     members = [classifiers.probs[:, m, :] for m in range(classifiers.n_members)]
     scores: dict[str, Callable[[Any, Any], float]] = {
         "accuracy\n(more is better)": accuracy,
-        "confidence ECE\n(less is better)": ConfidenceECE(),
-        "classwise ECE\n(less is better)": ClasswiseECE(),
+        "confidence ECE\n(less is better)": measures.resolve("ece_conf"),
+        "classwise ECE\n(less is better)": measures.resolve("ece_cwise"),
     }
     with warnings.catch_warnings():
         # Each score of each member would warn of few rows.
