@@ -153,7 +153,7 @@ def _embedded(ax: Axes, caption: str, part: str) -> str:
 
     file, figure = io.BytesIO(), cast("Figure", ax.figure)
     # Identifiers follow from the salt, and no two figures of a page share theirs.
-    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": f"{part}, {caption}"}
+    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": f"{part!a}, {caption}"}
     with mpl.rc_context(settings), warnings.catch_warnings():
         # Letters that matplotlib's font lacks, browsers have.
         warnings.simplefilter("ignore", UserWarning)
