@@ -81,12 +81,12 @@ def test_the_command_on_the_page_gives_the_same_numbers_again(folder, tmp_path, 
 def test_help_names_the_commands():
     done = run("--help")
     assert done.returncode == 0
-    for command in ("test", "report", "sizes", "weights", "measures", "demo"):
+    for command in ("test", "sizes", "weights", "measures", "demo"):
         assert f"\n  {command} " in done.stdout
     assert "..." not in done.stdout.split("Commands:")[1]  # every line fits
 
 
-@pytest.mark.parametrize("command", ["test", "report", "sizes", "weights", "measures", "demo"])
+@pytest.mark.parametrize("command", ["test", "sizes", "weights", "measures", "demo"])
 def test_every_command_explains_itself(command):
     done = run(command, "--help")
     assert done.returncode == 0
@@ -238,7 +238,7 @@ def test_a_full_disk_ends_with_4_and_leaves_the_old_file(folder, tmp_path):
     # A disk of four kilobytes, seen by this process only.
     script = (
         'mount -t tmpfs -o size=4k none "$1" || exit 99; echo mine > "$1/r.html"; '
-        '"$2" -m hullcal report "$3" -D 19 -o "$1/r.html" --force; code=$?; '
+        '"$2" -m hullcal test "$3" -D 19 --report "$1/r.html" --force > /dev/null; code=$?; '
         'ls -A "$1"; cat "$1/r.html"; exit $code'
     )
     command = ["unshare", "-Urm", "sh", "-c", script, "-", tmp_path, sys.executable]
@@ -269,7 +269,7 @@ def test_results_that_could_not_be_printed_end_with_4_too():
         ["test", "good.npz", "--probs-key", "nope"],
         ["test", "a.npy"],
         ["test", "good.npz", "--output", "no/such/folder/out.txt"],
-        ["report", "good.npz", "-o", "y.npy"],
+        ["test", "good.npz", "--report", "y.npy"],
     ],
     ids=" ".join,
 )
@@ -502,9 +502,9 @@ def test_without_a_journal_nothing_can_be_resumed_and_nobody_says_so(folder):
 
 def test_a_page_is_refused_for_what_only_workers_read(tmp_path):
     (tmp_path / "shards").mkdir()
-    done = run("report", tmp_path / "shards", "--engine", "dask", "-o", tmp_path / "x.html")
+    done = run("test", tmp_path / "shards", "--engine", "dask", "--report", tmp_path / "x.html")
     assert done.returncode == 2
-    assert "`hullcal report` needs predictions in memory" in done.stderr
+    assert "`--report` needs predictions in memory" in done.stderr
 
 
 def test_columns_named_by_numbers_are_classes_of_that_name(tmp_path):

@@ -129,7 +129,7 @@ def test_an_array_that_cannot_be_used_is_refused_with_the_reason(tmp_path, name)
     refused_with_reason(tmp_path, "test", "x.npz", words=words)
 
 
-@pytest.mark.parametrize("command", ["report", "sizes", "weights"])
+@pytest.mark.parametrize("command", ["sizes", "weights"])
 def test_the_other_commands_refuse_it_too(tmp_path, command):
     np.savez(tmp_path / "x.npz", probs=changed((3, 1, 2), np.nan), labels=LABELS)
     refused_with_reason(tmp_path, command, "x.npz", words=["(3, 1, 2)"])

@@ -184,9 +184,6 @@ SUBJECTS = {
     ),
     "hullcal test --journal": Subject(_kept, ("r.json",), journal="kept", command=True),
     "hullcal weights": Subject(_command("weights", output="w.txt"), ("w.txt",), command=True),
-    "hullcal report": Subject(
-        _command("report", "-D", 19, "--jobs", 1, output="r.html"), ("r.html",), command=True
-    ),
     "hullcal simulate": Subject(_simulate, _TABLES, journal="study", command=True),
 }
 

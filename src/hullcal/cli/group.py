@@ -13,7 +13,6 @@ from hullcal.cli.ending import ending, told_of_readers
 #: The command's name, and the file that holds it.
 _COMMANDS = {
     "test": "test",
-    "report": "report",
     "sizes": "sizes",
     "weights": "weights",
     "simulate": "simulate",

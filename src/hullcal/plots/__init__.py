@@ -1,15 +1,10 @@
-"""Pictures of a set, of a test and of its null: one figure per file, drawn on the Axes it is given."""
+"""Pictures of a set, of a test and of its null, drawn on the Axes they are given."""
 
 from __future__ import annotations
 
-from hullcal.plots.average_against_weighted import average_against_weighted
-from hullcal.plots.level_curve import level_curve
-from hullcal.plots.null_distribution import null_distribution
-from hullcal.plots.power_curve import power_curve
 from hullcal.plots.reliability import reliability
-from hullcal.plots.simplex import simplex
-from hullcal.plots.size_distribution import size_distribution
-from hullcal.plots.weights import weights
+from hullcal.plots.results import level_curve, null_distribution, power_curve, weights
+from hullcal.plots.sets import average_against_weighted, simplex, size_distribution
 
 __all__ = [
     "average_against_weighted",

@@ -2,23 +2,169 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from hullcal.plots._canvas import BLACK, BLUE, GREY, SKY, VERMILION, axes_or_new, legend_above
-from hullcal.plots._curves import Curve, ReliabilityDiagram, reliability_diagram
-from hullcal.plots._text import PLAIN
+from hullcal import binning
+from hullcal._validation import InvalidInputError, check_fraction, check_integer, check_seed
+from hullcal.plots.canvas import (
+    BLACK,
+    BLUE,
+    GREY,
+    PALE,
+    PLAIN,
+    SKY,
+    VERMILION,
+    as_typed,
+    axes_or_new,
+    legend_above,
+)
 from hullcal.sets import ClassifierSet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ReliabilityDiagram", "reliability", "reliability_diagram"]
+#: Most members drawn; they are chosen evenly.
+_MOST_MEMBERS = 30
 
 #: Room for the counts under the diagram, as a share of the height of the diagram.
 _STRIP = 0.14
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Per bin: the rows in it, their mean prediction and observed frequency (NaN without rows)."""
+
+    counts: NDArray[np.int64]
+    predicted: NDArray[np.float64]
+    observed: NDArray[np.float64]
+
+    @property
+    def points(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What is drawn: prediction and frequency of the bins with rows."""
+        full = self.counts > 0
+        return self.predicted[full], self.observed[full]
+
+    @property
+    def gap(self) -> float:
+        """Calibration error: distance from the diagonal, averaged over the rows."""
+        off = self.counts * np.abs(self.observed - self.predicted)
+        return float(np.nansum(off) / self.counts.sum())
+
+
+def curve(predicted: NDArray[Any], came_true: NDArray[np.bool_], n_bins: int = 10) -> Curve:
+    """The curve of an event, from its probability in each row and whether it came true."""
+    index = binning.bins_of(predicted.astype(np.float64), n_bins)
+    counts = np.bincount(index, minlength=n_bins)
+    with np.errstate(invalid="ignore"):
+        return Curve(
+            counts=counts,
+            predicted=np.bincount(index, predicted, minlength=n_bins) / counts,
+            observed=np.bincount(index, came_true, minlength=n_bins) / counts,
+        )
+
+
+@dataclass(frozen=True)
+class ReliabilityDiagram:
+    """What a reliability diagram shows.
+
+    Attributes
+    ----------
+    edges : ndarray of shape (n_bins + 1,)
+    members : tuple of Curve
+        Of at most 30 members, chosen evenly; none if there is only one.
+    average : Curve
+    weighted : Curve or None
+    low, high : ndarray of shape (n_bins,)
+        Consistency band of the weighted combination, or of the average if there is none: where the
+        observed frequency of each bin would lie if its predictions were true. NaN without rows.
+    event : str
+        What is predicted, ready to be drawn.
+    """
+
+    edges: NDArray[np.float64]
+    members: tuple[Curve, ...]
+    average: Curve
+    weighted: Curve | None
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    event: str
+
+
+def reliability_diagram(
+    probs: ArrayLike | ClassifierSet,
+    labels: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    class_index: int | None = None,
+    n_bins: int = 10,
+    n_resamples: int = 200,
+    confidence: float = 0.95,
+    rng: int | np.random.Generator | None = 0,
+) -> ReliabilityDiagram:
+    """Compute the curves and the consistency band; parameters are those of `reliability`."""
+    classifiers, truth = ClassifierSet.with_labels(probs, labels)
+    n_bins = check_integer(n_bins, "n_bins", 1)
+    n_resamples = check_integer(n_resamples, "n_resamples", 1)
+    confidence = check_fraction(confidence, "confidence")
+    n_members, n_classes = classifiers.n_members, classifiers.n_classes
+    name: object = class_index
+    if class_index is not None:
+        class_index = check_integer(class_index, "class_index", 0)
+        if class_index >= n_classes:
+            raise InvalidInputError(
+                f"`class_index` must be less than the number of classes, {n_classes}; got "
+                f"{class_index}. Classes are counted from 0."
+            )
+        name = class_index if classifiers.classes is None else classifiers.classes[class_index]
+
+    def event(probs: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Probability of the event in each row, and whether it came true."""
+        k = probs.argmax(axis=1) if class_index is None else np.full(len(probs), class_index)
+        return probs[np.arange(len(k)), k].astype(np.float64), k == truth
+
+    shown = np.linspace(0, n_members - 1, min(n_members, _MOST_MEMBERS)).round().astype(int)
+    average = event(classifiers.mean())
+    weighted = None if weights is None else event(classifiers.mix(weights))
+    predicted = (average if weighted is None else weighted)[0]
+    low, high = _consistency_band(predicted, n_bins, n_resamples, confidence, rng)
+    members = (event(classifiers.probs[:, m, :]) for m in shown if n_members > 1)
+    return ReliabilityDiagram(
+        edges=np.arange(n_bins + 1) / n_bins,
+        members=tuple(curve(*each, n_bins) for each in members),
+        average=curve(*average, n_bins),
+        weighted=None if weighted is None else curve(*weighted, n_bins),
+        low=low,
+        high=high,
+        event="the predicted class" if class_index is None else f"class {as_typed(name)}",
+    )
+
+
+def _consistency_band(
+    predicted: NDArray[np.float64],
+    n_bins: int,
+    n_resamples: int,
+    confidence: float,
+    rng: int | np.random.Generator | None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Quantiles per bin of the frequencies of labels that are redrawn from the predictions."""
+    stream = np.random.default_rng(check_seed(rng))
+    index = binning.bins_of(predicted, n_bins)
+    # A label drawn from the whole prediction is the event with exactly its probability.
+    hits = [
+        np.bincount(index, stream.random(len(index)) < predicted, minlength=n_bins)
+        for _ in range(n_resamples)
+    ]
+    with np.errstate(invalid="ignore"):
+        frequencies = np.array(hits) / np.bincount(index, minlength=n_bins)
+    tail = (1.0 - confidence) / 2.0
+    # These quantiles leave a new draw outside with chance 1 - confidence for any `n_resamples`
+    # that is not too small; numpy's default would be too narrow.
+    low, high = np.quantile(frequencies, [tail, 1.0 - tail], axis=0, method="weibull")
+    return low, high
 
 
 def reliability(
@@ -57,7 +203,7 @@ def reliability(
     Returns
     -------
     matplotlib.axes.Axes
-        Under the diagram, bars show how many rows each bin holds.
+        Under the diagram, bars show how many rows each bin holds. One classifier is drawn once.
     """
     diagram = reliability_diagram(
         probs,
@@ -69,24 +215,46 @@ def reliability(
         confidence=confidence,
         rng=rng,
     )
-    ax = axes_or_new(ax, height=3.7)
-    _draw_band(ax, diagram)
-    ax.plot([0, 1], [0, 1], color=BLACK, linestyle=":", linewidth=1, label="calibrated")
-    for m, member in enumerate(diagram.members):
-        label = _in_words(len(diagram.members)) if m == 0 else None
-        _draw_curve(ax, member, color=GREY, style="-", marker="", width=0.6, label=label)
-    _draw_curve(ax, diagram.average, color=BLUE, style="--", marker="s", width=1.3, label="average")
+    lines: list[tuple[Curve, str, dict[str, Any]]] = [
+        (diagram.average, "average", {"color": BLUE, "linestyle": "--", "marker": "s"})
+    ]
     if diagram.weighted is not None:
-        _draw_curve(
-            ax,
-            diagram.weighted,
-            color=VERMILION,
-            style="-",
-            marker="o",
-            width=1.5,
-            label="weighted",
-        )
-    _draw_counts(ax, diagram)
+        lines.append((diagram.weighted, "weighted", {"color": VERMILION, "marker": "o"}))
+    if not diagram.members:
+        lines = [(diagram.average, "classifier", {"color": VERMILION, "marker": "o"})]
+    main, name, _ = lines[-1]
+    ax = axes_or_new(ax, height=3.7)
+
+    def draw_boxes(heights: NDArray[np.float64], bottom: Any, **look: Any) -> None:
+        # A box for each bin with rows, so that a gap stays a gap.
+        left, width = diagram.edges[:-1][full], np.diff(diagram.edges)[full]
+        ax.bar(left, heights[full], width, bottom, align="edge", linewidth=0.6, **look)
+
+    full = main.counts > 0
+    draw_boxes(
+        diagram.high - diagram.low,
+        diagram.low[full],
+        facecolor=(SKY, 0.3),
+        edgecolor=SKY,
+        hatch="///",
+        label=f"{100 * confidence:g} % band" + (f" of {name}" if diagram.members else ""),
+    )
+    draw_boxes(
+        0.85 * _STRIP * main.counts / main.counts.max(),
+        -_STRIP,
+        facecolor=PALE,
+        edgecolor=GREY,
+        label=f"rows (at most {main.counts.max()})",
+    )
+    ax.axhline(0.0, color=BLACK, linewidth=0.6)
+    ax.plot([0, 1], [0, 1], color=BLACK, linestyle=":", linewidth=1, label="calibrated")
+    # With dots, since a member with a single bin would be a line without length.
+    faint: dict[str, Any] = {"color": GREY, "alpha": 0.5, "marker": ".", "markersize": 2}
+    for m, member in enumerate(diagram.members):
+        label = f"{len(diagram.members)} members" if m == 0 else None
+        ax.plot(*member.points, label=label, linewidth=0.6, zorder=1.5, clip_on=False, **faint)
+    for each, label, look in lines:
+        ax.plot(*each.points, label=label, markersize=4, zorder=3.0, clip_on=False, **look)
     ax.set_xlim(0.0, 1.0)
     ax.set_ylim(-_STRIP, 1.0)
     ax.set_yticks(np.arange(6) / 5)
@@ -94,52 +262,3 @@ def reliability(
     ax.set_ylabel("observed frequency")
     legend_above(ax, columns=2)
     return ax
-
-
-def _in_words(n_drawn: int) -> str:
-    return "1 member" if n_drawn == 1 else f"{n_drawn} members"
-
-
-def _draw_band(ax: Axes, diagram: ReliabilityDiagram) -> None:
-    """A box for each bin with rows, so that a gap stays a gap."""
-    full = ~np.isnan(diagram.low)
-    whose = "average" if diagram.weighted is None else "weighted"
-    ax.bar(
-        diagram.edges[:-1][full],
-        (diagram.high - diagram.low)[full],
-        bottom=diagram.low[full],
-        width=np.diff(diagram.edges)[full],
-        align="edge",
-        facecolor=(SKY, 0.3),
-        edgecolor=SKY,
-        linewidth=0.6,
-        hatch="///",
-        label=f"{100 * diagram.confidence:g} % band of {whose}",
-    )
-
-
-def _draw_curve(
-    ax: Axes, curve: Curve, *, color: str, style: str, marker: str, width: float, label: str | None
-) -> None:
-    full = curve.counts > 0
-    (line,) = ax.plot(curve.predicted[full], curve.observed[full], style, color=color, label=label)
-    faint = not marker
-    # A member with a single bin would be a line without length.
-    line.set(marker="." if faint else marker, markersize=2 if faint else 4, linewidth=width)
-    line.set(alpha=0.5 if faint else 1.0, zorder=1.5 if faint else 3.0, clip_on=False)
-
-
-def _draw_counts(ax: Axes, diagram: ReliabilityDiagram) -> None:
-    counts = (diagram.average if diagram.weighted is None else diagram.weighted).counts
-    ax.bar(
-        diagram.edges[:-1],
-        0.85 * _STRIP * counts / counts.max(),
-        bottom=-_STRIP,
-        width=np.diff(diagram.edges),
-        align="edge",
-        facecolor="#DDDDDD",
-        edgecolor=GREY,
-        linewidth=0.6,
-        label=f"rows (at most {counts.max()})",
-    )
-    ax.axhline(0.0, color=BLACK, linewidth=0.6)

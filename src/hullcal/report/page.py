@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
+
 from hullcal.assessment import Assessment
 from hullcal.files.versions import versions
-from hullcal.minimizers.steepest import Steepest
-from hullcal.report.classes import ClassGap, class_gaps
-from hullcal.report.figures import ROWS, class_name, figures, some_rows
+from hullcal.report.figures import ROWS, class_gaps, class_name, figures, some_rows
 from hullcal.results import CalibrationTestResult
 from hullcal.uncertainty import UNITS
 from hullcal.words import printable
 
-#: Members and classes listed by name; the figures sum up the others.
+#: Members and classes listed by name.
 _SHOWN = 20
 
 
@@ -53,172 +51,125 @@ def render(
         for name in ("style.css", "script.js", "page.html")
     )
     named = {"": assessments} if isinstance(assessments, Assessment) else dict(assessments)
-    parts = [_part(number, name, each) for number, (name, each) in enumerate(named.items())]
-    for index, row in enumerate(row for part in parts for row in part["rows"]):
-        row["index"] = index
-    first = next(iter(named.values()))
-    # Whatever came from users reaches the page through the template's escaping alone.
-    environment = Environment(autoescape=True, undefined=StrictUndefined)
+    # Whatever came from users reaches the page through these two alone: as printable characters,
+    # and escaped.
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=lambda value: printable(value) if type(value) is str else value,
+    )
     return environment.from_string(template).render(
-        title=printable(title or "Calibration report"),
+        title=title or "Calibration report",
         policy=_policy(style, script),
         style=style,
         script=script,
-        data=_embedded(
-            [entry for n, each in enumerate(named.values()) for entry in _data(n, each)]
-        ),
-        parts=parts,
-        alpha=first.results[0].alpha,
-        versions=[(name.replace("python", "Python"), each) for name, each in versions().items()],
-        command=printable(command or ""),
+        parts=[_part(name, each) for name, each in named.items()],
+        data=[_levels(each) for each in named.values()],  # for the script
+        alpha=next(iter(named.values())).results[0].alpha,
+        versions=versions(),
+        command=command or "",
+        units=UNITS,
+        most=_SHOWN,
+        number=_number,
     )
 
 
-def _part(number: int, name: str, assessment: Assessment) -> dict[str, Any]:
+def _policy(style: str, script: str) -> str:
+    """Only this style sheet and this script, by their hashes; no request to anywhere."""
+    style, script = (
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for text in (style, script)
+    )
+    allowed = f"style-src 'sha256-{style}'; script-src 'sha256-{script}'"
+    return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
+
+
+def _part(name: str, assessment: Assessment) -> dict[str, Any]:
     """What the template shows of one set."""
-    several = assessment.best.n_members > 1
+    best = assessment.best
+    several = best.n_members > 1  # of one classifier there is nothing to combine, and no size
     gaps = class_gaps(*some_rows(assessment), assessment.weights)
+    rows = [
+        (class_name(assessment.classifiers, each.k), *(f"{value:.4f}" for value in each[1:]))
+        for each in gaps[:_SHOWN]
+    ]
     return {
-        "number": number,
-        "name": printable(name),
-        "sentences": [printable(sentence) for sentence in assessment.sentences()],
-        "verdicts": [_verdict(assessment, null) for null in assessment.nulls],
+        "name": name,
+        "looks": [_look(assessment, null) for null in assessment.nulls],
+        "sentences": assessment.sentences(),
         "questions": list(dict.fromkeys(result.hypothesis for result in assessment.results)),
-        "rows": [_row(result, adjusted) for result, adjusted in _pairs(assessment)],
-        "figures": figures(assessment, gaps),
-        "classes": [_class_row(assessment, each) for each in gaps[:_SHOWN]],
+        "tests": [
+            _test(*pair) for pair in zip(assessment.results, assessment.adjusted, strict=True)
+        ],
+        "figures": figures(assessment, gaps, part=name),
+        "classes": rows if several else [(row[0], row[1], row[2], row[4]) for row in rows],
         "n_classes": len(gaps),
-        # Of one classifier there is nothing to combine, and no size.
         "several": several,
         "combination": assessment.combination.capitalize(),
-        "weights": _weights(assessment.best) if several else None,
-        "sizes": _sizes(assessment) if several else None,
+        "best": f"{best.measure} {_number(best.minimum)}",
+        "weights": _weights(best),
+        "sizes": assessment.sizes if several else {},
         "facts": _facts(assessment),
         "notes": _notes(assessment),
     }
 
 
-def _verdict(assessment: Assessment, null: str) -> str:
-    """The class of the sentence, and so its look."""
+def _look(assessment: Assessment, null: str) -> str:
     if not assessment.rejected(null):
         return "perhaps"
     return "unclear" if assessment.unclear(null) else "no"
 
 
-def _class_row(assessment: Assessment, each: ClassGap) -> tuple[str, ...]:
-    values = [each.frequency, each.weighted, each.gap]
-    if assessment.best.n_members > 1:
-        values = [each.frequency, each.weighted, each.average, each.gap, each.gap_of_average]
-    name = printable(class_name(assessment.classifiers, each.index))
-    return (name, *(f"{value:.4f}" for value in values))
-
-
-def _pairs(assessment: Assessment) -> list[tuple[CalibrationTestResult, float]]:
-    return list(zip(assessment.results, assessment.adjusted, strict=True))
-
-
-def _policy(style: str, script: str) -> str:
-    """Only this style sheet and this script, by their hashes; no request to anywhere."""
-    rules = [
-        "default-src 'none'",
-        f"style-src 'sha256-{_digest(style)}'",
-        f"script-src 'sha256-{_digest(script)}'",
-        "img-src data:",
-        "base-uri 'none'",
-        "form-action 'none'",
-    ]
-    return "; ".join(rules)
-
-
-def _digest(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _number(value: float, digits: int = 4) -> str:
-    return f"{value:.{digits}g}" if math.isfinite(value) else ("∞" if value > 0 else "-∞")
-
-
-def _row(result: CalibrationTestResult, adjusted: float) -> dict[str, Any]:
+def _test(result: CalibrationTestResult, adjusted: float) -> dict[str, Any]:
     low, high = result.pvalue_interval
     return {
         "measure": result.measure,
         "null": result.null,
-        "statistic": _number(result.statistic),
-        "critical": _number(result.critical_value),
+        "rejected": adjusted <= result.alpha,
+        "adjusted": _number(adjusted, 3),
         "pvalue": _number(result.pvalue, 3),
         "interval": f"{low:.3g} to {high:.3g}",
-        "adjusted": _number(adjusted, 3),
-        "rejected": adjusted <= result.alpha,
+        "statistic": _number(result.statistic),
+        "critical": _number(result.critical_value),
     }
 
 
-def _data(part: int, assessment: Assessment) -> list[dict[str, Any]]:
+def _levels(assessment: Assessment) -> list[dict[str, Any]]:
     """What the script needs to decide again at another level, in the words of the assessment."""
+    tests = zip(assessment.results, assessment.adjusted, assessment.answers(), strict=True)
     return [
         {
-            "part": part,
             "null": result.null,
-            "pvalue": result.pvalue,
-            "interval": result.pvalue_interval,
             "adjusted": adjusted,
+            "interval": [adjusted / result.pvalue * end for end in result.pvalue_interval],
             "doubtful": result.doubtful,
-            "answer": {name: printable(words) for name, words in asdict(answer).items()},
-            # Strings where JSON has no number; nine digits are more than a picture or a table shows.
-            "distribution": [
-                float(f"{value:.9g}") if math.isfinite(value) else str(value)
-                for value in sorted(result.null_distribution.tolist())
-            ],
+            **{name: printable(words) for name, words in asdict(answer).items()},
         }
-        for (result, adjusted), answer in zip(_pairs(assessment), assessment.answers(), strict=True)
+        for result, adjusted, answer in tests
     ]
 
 
-def _embedded(data: Any) -> str:
-    """JSON in which no character could end the element that holds it."""
-    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
+def _weights(result: CalibrationTestResult) -> list[tuple[str, str]]:
+    """Members with a weight, the largest first."""
+    order = [m for m in np.argsort(-result.weights, kind="stable") if result.weights[m] > 0.0]
+    names = result.members or [f"member {m}" for m in range(result.n_members)]
+    return [(names[m], f"{result.weights[m]:.4f}") for m in order]
 
 
-def _weights(result: CalibrationTestResult) -> dict[str, Any]:
-    order = sorted(range(result.n_members), key=lambda m: -result.weights[m])
-    names = result.members or tuple(f"member {m}" for m in range(result.n_members))
-    return {
-        "measure": result.measure,
-        "minimum": _number(result.minimum),
-        "shown": [
-            (printable(names[m]), f"{result.weights[m]:.4f}")
-            for m in order[:_SHOWN]
-            if result.weights[m] > 0.0
-        ],
-        "others": max(0, sum(result.weights > 0.0) - _SHOWN),
-    }
-
-
-def _sizes(assessment: Assessment) -> list[tuple[str, str, str]]:
-    sizes = assessment.sizes
-    return [(name.replace("_", " "), _number(sizes[name]), UNITS[name]) for name in UNITS]
-
-
-def _facts(assessment: Assessment) -> list[tuple[str, str]]:
+def _facts(assessment: Assessment) -> dict[str, str]:
     first = assessment.results[0]
-    accuracy = assessment.classifiers.accuracy(assessment.labels, weights="mean")
-    evaluations = first.settings["minimizer"].get("max_evaluations")
-    each = "a start" if first.minimizer == Steepest.name else "each"
     several = first.n_members > 1
+    accuracy = assessment.classifiers.accuracy(assessment.labels, weights="mean")
     facts = {
         "rows": f"{first.n_samples:,}",
         "members": f"{first.n_members:,}",
         "classes": f"{first.n_classes:,}",
         "accuracy of the average" if several else "accuracy": f"{accuracy:.4f}",
         "resamples": f"{first.n_resamples:,}",
-        "search": f"{first.minimizer}, {evaluations} evaluations {each}",
+        "search": first.minimizer,
         "seed": str(first.seed),
     }
-    if not several:
-        del facts["members"], facts["search"]
-    return list(facts.items())
+    return {name: facts[name] for name in facts if several or name not in ("members", "search")}
 
 
 def _notes(assessment: Assessment) -> list[str]:
@@ -229,4 +180,8 @@ def _notes(assessment: Assessment) -> list[str]:
         ] = None
     if assessment.classifiers.n_samples > ROWS:
         notes[f"figures and the table of classes show {ROWS:,} of the rows, evenly spaced"] = None
-    return [printable(note) for note in notes]
+    return list(notes)
+
+
+def _number(value: float, digits: int = 4) -> str:
+    return f"{value:.{digits}g}".replace("inf", "∞")

@@ -1,0 +1,138 @@
+"""Where a plot is drawn, in which colours, and how names, values and bins are shown there."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hullcal._validation import InvalidInputError
+from hullcal.words import printable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.legend import Legend
+
+#: Width in inches of one column of a journal's page.
+COLUMN = 3.35
+
+#: Size in points of names and numbers inside a plot.
+SMALL = 7.0
+
+# Colours of Okabe and Ito, which colour-blind readers tell apart, and greys. No plot relies on them
+# alone. The style sheet of the report gives each its shade for a dark page.
+BLACK, BLUE, SKY, GREEN, VERMILION = "#000000", "#0072B2", "#56B4E9", "#009E73", "#D55E00"
+GREY, PALE = "#8C8C8C", "#DDDDDD"
+
+#: For every text that holds a name: no TeX, whatever the user's settings say, and `as_typed` undone.
+PLAIN: dict[str, Any] = {"usetex": False, "parse_math": True}
+
+#: Fewest and most bins of a histogram.
+_FEWEST, _MOST = 5, 40
+
+
+def axes_or_new(ax: Axes | None, *, height: float, **options: Any) -> Axes:
+    """Give `ax` back as it is, or the Axes of a new Figure that pyplot knows nothing of."""
+    # Here, since importing hullcal must not wait for matplotlib.
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    if ax is not None:
+        if not isinstance(ax, Axes):
+            raise InvalidInputError(
+                f"`ax` must be a matplotlib Axes or None; got {type(ax).__name__}. "
+                "Of an array of Axes, pass one."
+            )
+        return ax
+    fresh: Axes = Figure(figsize=(COLUMN, height), layout="constrained").add_subplot(**options)
+    fresh.tick_params(labelsize=SMALL)
+    fresh.locator_params(axis="x", nbins=6)  # or long numbers would touch
+    for axis in (fresh.xaxis, fresh.yaxis):
+        axis.label.set_fontsize(SMALL + 1)
+    for side in ("top", "right"):
+        if side in fresh.spines:
+            fresh.spines[side].set_visible(False)
+    return fresh
+
+
+def legend_above(
+    ax: Axes, *, columns: int = 1, lift: float = 0.02, from_right: bool = False
+) -> Legend:
+    """Set the legend over the Axes, where it cannot hide data.
+
+    From the right side it may reach over long row labels; from the left it begins with the axis.
+    """
+    legend = ax.legend(
+        loc="lower right" if from_right else "lower left",
+        bbox_to_anchor=(float(from_right), 1.0 + lift),
+        ncols=columns,
+        fontsize=SMALL,
+        frameon=False,
+        borderaxespad=0.0,
+        borderpad=0.0,
+        labelspacing=0.3,
+        columnspacing=1.0,
+        handlelength=1.9,
+    )
+    for text in legend.get_texts():
+        text.set(**PLAIN)
+    return legend
+
+
+def rows_of(ax: Axes, names: list[str]) -> None:
+    """Let the y axis have a row for each name, the first on top."""
+    ax.set_yticks(range(len(names)), labels=names, fontsize=SMALL, **PLAIN)
+    ax.set_ylim(len(names) - 0.4, -0.6)
+
+
+def write_beside(ax: Axes, words: str, x: float, y: float) -> None:
+    """Words to the right of a point."""
+    place: dict[str, Any] = {"xytext": (3, 0), "textcoords": "offset points"}
+    ax.annotate(words, (x, y), va="center", fontsize=SMALL, annotation_clip=False, **place)
+
+
+def as_typed(name: object, *, longest: int = 24) -> str:
+    r"""Text that matplotlib shows as the name, never as mathematics, on one line.
+
+    A long name loses its middle, since names often differ at their ends.
+
+    Examples
+    --------
+    >>> as_typed("cost in $"), as_typed("a" * 30 + "7", longest=9)
+    ('cost in \\$', 'aaaa…aaa7')
+    """
+    shown = printable(str(name))
+    if len(shown) > longest:
+        head = longest // 2
+        shown = f"{shown[:head]}…{shown[head + 1 - longest :]}"
+    return shown.replace("$", r"\$")
+
+
+def number(value: float) -> str:
+    """A value for a legend: three digits, and infinity in words.
+
+    >>> number(0.12345), number(math.inf), number(-math.inf)
+    ('0.123', 'infinite', 'minus infinite')
+    """
+    return f"{value:.3g}".replace("inf", "infinite").replace("-infinite", "minus infinite")
+
+
+def histogram_edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Edges of equal bins, about the square root of the number of values.
+
+    Values that are all the same, or nearly, get one bin around them; no values get [0, 1].
+
+    >>> histogram_edges(np.array([2.0, 2.0]))
+    array([1.9, 2.1])
+    """
+    if len(values) == 0:
+        return np.array([0.0, 1.0])
+    low, high = float(values.min()), float(values.max())
+    size = max(abs(low), abs(high))
+    if high - low <= max(1e-9 * size, 1e-300):
+        pad = 0.05 * size or 0.05
+        return np.array([low - pad, high + pad])
+    n_bins = min(max(math.ceil(math.sqrt(len(values))), _FEWEST), _MOST)
+    return np.linspace(low, high, n_bins + 1)
