@@ -12,7 +12,6 @@ import pytest
 
 import hullcal as hc
 from hullcal.assessment import Assessment
-from hullcal.pvalues import DOUBT
 from hullcal.report.figures import class_gaps
 from hullcal.words import printable
 
@@ -57,7 +56,7 @@ def page(assessment):
 @pytest.fixture(scope="module")
 def many_kinds(assessment):
     """Tests by hand of all kinds: in doubt or not, stopped early or not, p-values from .01 to .31."""
-    doubt = {"notes": (f"{DOUBT}: and so on",)}
+    doubt = {"notes": (Note("too_few_rows", {"share": 0.5}),)}
     results = [
         dataclasses.replace(
             assessment.results[0],
