@@ -12,6 +12,7 @@ import pytest
 
 import hullcal as hc
 from hullcal.assessment import Assessment
+from hullcal.notes import Note
 from hullcal.report.figures import class_gaps
 from hullcal.words import printable
 

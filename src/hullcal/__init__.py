@@ -9,6 +9,8 @@ __version__ = "0.1.0"
 
 # Names are loaded on first use, so that importing hullcal costs little more than importing numpy.
 _HOME = {
+    "assess": "assessment",
+    "Assessment": "assessment",
     "calibration_test": "algorithm",
     "minimize": "algorithm",
     "adjust": "results",
@@ -31,7 +33,6 @@ _ROOMS = (
     "assessment",
     "binning",
     "classical",
-    "engines",
     "ensembles",
     "io",
     "kernels",
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from hullcal import assessment as assessment
     from hullcal import binning as binning
     from hullcal import classical as classical
-    from hullcal import engines as engines
     from hullcal import ensembles as ensembles
     from hullcal import io as io
     from hullcal import kernels as kernels
@@ -67,6 +67,8 @@ if TYPE_CHECKING:
     from hullcal._validation import InvalidInputError as InvalidInputError
     from hullcal.algorithm import calibration_test as calibration_test
     from hullcal.algorithm import minimize as minimize
+    from hullcal.assessment import Assessment as Assessment
+    from hullcal.assessment import assess as assess
     from hullcal.classical import ClassicalTestResult as ClassicalTestResult
     from hullcal.measures.ece_conf import ConfidenceECE as ConfidenceECE
     from hullcal.measures.ece_cwise import ClasswiseECE as ClasswiseECE
