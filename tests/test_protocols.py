@@ -11,8 +11,15 @@ from hullcal import measures, nulls
 from hullcal.minimizers import Cobyla, cobyla
 from hullcal.nulls.paper import Paper
 from hullcal.simulation import protocols
-from hullcal.simulation.protocols import AUTHORS, PAPER, SWITCHES, Protocol, resolve
-from hullcal.simulation.scripts import FirstClassHosmerLemeshow, RightClosedECE
+from hullcal.simulation.protocols import (
+    AUTHORS,
+    PAPER,
+    SWITCHES,
+    FirstClassHosmerLemeshow,
+    Protocol,
+    RightClosedECE,
+    resolve,
+)
 
 ALL = measures.available()
 

@@ -8,9 +8,9 @@ from scipy import stats
 
 import oracles_simulation as oracles
 from hullcal import InvalidInputError
-from hullcal.simulation import draws, scenarios
+from hullcal.simulation import scenarios
 from hullcal.simulation.boundary import along, boundaries, boundary, in_hull, project
-from hullcal.simulation.scenarios import HOLDS, names, scenario
+from hullcal.simulation.scenarios import HOLDS, scenario
 
 CORNERS = np.eye(3)
 
@@ -24,7 +24,7 @@ def stream(seed=0):
 
 def test_dirichlet_draws_have_the_moments_of_the_textbook():
     a = np.array([0.1, 0.5, 2.0, 7.0])
-    drawn = draws.dirichlet(np.tile(a, (40_000, 1)), stream())
+    drawn = scenarios.dirichlet(np.tile(a, (40_000, 1)), stream())
     error = np.sqrt(stats.dirichlet.var(a) / len(drawn))
     assert (np.abs(drawn.mean(axis=0) - stats.dirichlet.mean(a)) < 5 * error).all()
     np.testing.assert_allclose(np.cov(drawn.T), stats.dirichlet.cov(a), atol=1e-3)
@@ -32,7 +32,7 @@ def test_dirichlet_draws_have_the_moments_of_the_textbook():
 
 @pytest.mark.parametrize("a", [0.02, 0.5, 3.0, 1e6])
 def test_a_class_of_a_dirichlet_draw_follows_its_beta_distribution(a):
-    drawn = draws.dirichlet(np.tile([a, 2 * a], (5000, 1)), stream(1))
+    drawn = scenarios.dirichlet(np.tile([a, 2 * a], (5000, 1)), stream(1))
     # Above a half, doubles are too coarse for shares that tiny concentrations leave to the other.
     levels = stats.beta(a, 2 * a).cdf([*drawn[drawn[:, 0] < 0.5, 0], 0.5])
     assert stats.kstest(levels[:-1] / levels[-1], "uniform").pvalue > 1e-3
@@ -41,26 +41,26 @@ def test_a_class_of_a_dirichlet_draw_follows_its_beta_distribution(a):
 
 @pytest.mark.parametrize("a", [5e-324, 1e-300, 1e-6, 1e-3, 1.0, 1e6, 1e290])
 def test_no_concentration_gives_nan_or_an_empty_row(a):
-    rows = draws.dirichlet(a * np.array([[1.0, 2.0, 0.0]] * 200), stream(2))
+    rows = scenarios.dirichlet(a * np.array([[1.0, 2.0, 0.0]] * 200), stream(2))
     np.testing.assert_allclose(rows.sum(axis=1), 1.0, rtol=0, atol=4e-16)
     assert (rows >= 0).all()
     assert (rows[:, 2] == 0).all(), "a class of concentration 0 gets nothing"
 
 
 def test_vanishing_concentrations_choose_a_corner_in_proportion():
-    rows = draws.dirichlet(np.tile([1e-309, 3e-309], (4000, 1)), stream(3))
+    rows = scenarios.dirichlet(np.tile([1e-309, 3e-309], (4000, 1)), stream(3))
     assert set(rows.ravel()) == {0.0, 1.0}
     assert stats.binomtest(int(rows[:, 1].sum()), 4000, 0.75).pvalue > 1e-3
 
 
 def test_one_class_that_is_not_tiny_takes_all_from_those_that_are():
-    rows = draws.dirichlet(np.tile([1e-300, 2.0], (50, 1)), stream())
+    rows = scenarios.dirichlet(np.tile([1e-300, 2.0], (50, 1)), stream())
     assert (rows == [0.0, 1.0]).all()
 
 
 def test_labels_come_as_often_as_their_distribution_says():
     p = np.array([0.0, 0.1, 0.6, 0.0, 0.3, 0.0])
-    drawn = draws.labels(np.tile(p, (20_000, 1)), stream(4))
+    drawn = scenarios.draw_labels(np.tile(p, (20_000, 1)), stream(4))
     counts = np.bincount(drawn, minlength=6)
     assert (counts[p == 0] == 0).all(), "a class of probability 0 is never drawn"
     assert stats.chisquare(counts[p > 0], 20_000 * p[p > 0]).pvalue > 1e-3
@@ -73,7 +73,7 @@ def test_the_ends_of_the_unit_interval_draw_a_possible_class(uniform, scale):
         def random(self, shape):
             return np.full(shape, uniform)
 
-    drawn = draws.labels(scale * np.array([[0.0, 0.3, 0.7, 0.0]]), Fixed())
+    drawn = scenarios.draw_labels(scale * np.array([[0.0, 0.3, 0.7, 0.0]]), Fixed())
     assert drawn[0] == (1 if uniform == 0 else 2)
 
 
@@ -260,7 +260,7 @@ def small(name, **changes):
     return scenario(name, **({} if name == "calibrated" else SMALL) | {"rng": 1} | changes)
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", HOLDS)
 def test_every_scenario_gives_distributions_and_labels(name):
     data = small(name)
     n, m, k = data.probs.shape
@@ -276,7 +276,7 @@ def test_every_scenario_gives_distributions_and_labels(name):
     assert (data.boundary is None) == (data.corners is None) == (name not in ("S2", "S3"))
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", HOLDS)
 @pytest.mark.parametrize("spread", [1e-300, 1e-6, 1e6, 1e300])
 def test_no_spread_gives_nan(name, spread):
     if name != "calibrated":
@@ -288,7 +288,7 @@ def test_no_spread_gives_nan(name, spread):
 
 
 def test_the_hypotheses_of_each_scenario_are_declared():
-    assert names() == ("S1", "S1_vertex", "S2", "S3", "calibrated")
+    assert tuple(HOLDS) == ("S1", "S1_vertex", "S2", "S3", "calibrated")
     assert all(holds.calibrated for holds in HOLDS.values() if holds.truth), "H0′ implies H0"
     assert {name for name in HOLDS if HOLDS[name].calibrated} == {"S1", "S1_vertex", "calibrated"}
     assert not HOLDS["calibrated"].truth
@@ -458,7 +458,7 @@ def same(one, other):
     )
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", HOLDS)
 def test_the_same_seed_gives_the_same_data_and_another_does_not(name):
     assert same(small(name, rng=3), small(name, rng=3))
     assert same(small(name, rng=stream(3)), small(name, rng=stream(3)))

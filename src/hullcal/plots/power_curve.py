@@ -13,7 +13,7 @@ from hullcal.plots._text import PLAIN, as_typed
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from hullcal.simulation.needed import Power
+    from hullcal.simulation import Power
 
 __all__ = ["power_curve"]
 
@@ -35,7 +35,7 @@ def power_curve(found: Power, *, ax: Axes | None = None) -> Axes:
         dotted the level; a line at the rows that are needed, shaded where these may lie.
     """
     # Here, since the report wants what plots compute and must not wait for simulations.
-    from hullcal.simulation.needed import Power
+    from hullcal.simulation import Power
 
     if not isinstance(found, Power):
         raise InvalidInputError(
