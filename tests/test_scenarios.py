@@ -53,11 +53,6 @@ def test_vanishing_concentrations_choose_a_corner_in_proportion():
     assert stats.binomtest(int(rows[:, 1].sum()), 4000, 0.75).pvalue > 1e-3
 
 
-def test_one_class_that_is_not_tiny_takes_all_from_those_that_are():
-    rows = scenarios.dirichlet(np.tile([1e-300, 2.0], (50, 1)), stream())
-    assert (rows == [0.0, 1.0]).all()
-
-
 def test_labels_come_as_often_as_their_distribution_says():
     p = np.array([0.0, 0.1, 0.6, 0.0, 0.3, 0.0])
     drawn = scenarios.draw_labels(np.tile(p, (20_000, 1)), stream(4))
@@ -108,21 +103,14 @@ CASES = [pytest.param(p, x, np.eye(len(x))[c], id=name) for name, p, x, c in cas
 def test_the_boundary_is_within_one_step_of_the_line_search(members, start, corner):
     _, last = oracles.find_boundary(members, start, corner)
     step = boundaries(members[None], start[None], corner[None])[0]
+    found = boundary(members, start, corner)
     if last == -1:
         assert np.isnan(step)
-        np.testing.assert_array_equal(boundary(members, start, corner), start)
-    else:
-        assert last / 99 - 1e-6 <= step <= (last + 1) / 99 + 1e-6
-
-
-@pytest.mark.parametrize(("members", "start", "corner"), CASES)
-def test_the_boundary_is_in_the_hull_and_a_hair_further_is_not(members, start, corner):
-    if not in_hull(members, start):
+        np.testing.assert_array_equal(found, start)
         return
-    found = boundary(members, start, corner)
+    assert last / 99 - 1e-6 <= step <= (last + 1) / 99 + 1e-6
     assert in_hull(members, found)
-    if not np.allclose(found, corner):
-        assert not in_hull(members, found + 1e-6 * (corner - found))
+    assert np.allclose(found, corner) or not in_hull(members, found + 1e-6 * (corner - found))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -219,21 +207,12 @@ def test_single_precision_is_forgiven_its_rounding():
     np.testing.assert_array_equal(boundary(single.astype(float), start, CORNERS[1]), start)
 
 
-def test_whole_numbers_and_lists_will_do():
-    assert boundary([[1, 0], [0, 1]], [0.5, 0.5], [1, 0]).tolist() == [1.0, 0.0]
-
-
 BAD = [
-    (
-        "members",
-        [0.5, 0.5],
-        r"`members` must have shape \(n_members, n_classes\).*got shape \(2,\)",
-    ),
+    ("members", [0.5, 0.5], r"`members` must have shape \(n_members, n_classes\).*shape \(2,\)"),
     ("members", [[1.0], [1.0]], "`members` must have shape .* at least 2 classes"),
     ("members", [[0.5, 0.6], [0.5, 0.5]], "`members` must hold numbers of at least 0 whose sum"),
     ("start", [0.2, 0.3, 0.5], r"`start` must have shape \(2,\).*got shape \(3,\)"),
     ("start", [1.5, -0.5], "`start` must hold numbers of at least 0"),
-    ("corner", [[1.0, 0.0]], r"`corner` must have shape \(2,\).*got shape \(1, 2\)"),
     ("corner", [np.nan, 1.0], "`corner` must hold numbers of at least 0"),
 ]
 
@@ -483,20 +462,15 @@ def test_members_depend_on_nothing_but_seed_and_size():
     ("changes", "message"),
     [
         ({"name": "S4"}, "`name` must be one of S1, S1_vertex, S2, S3, calibrated; got 'S4'"),
-        ({"name": ["S1"]}, r"`name` must be one of .*; got \['S1'\]"),
         ({"n_samples": 0}, "`n_samples` must be an integer of at least 1; got 0"),
-        ({"n_members": 0}, "`n_members` must be an integer of at least 1; got 0"),
         ({"n_classes": 1}, "`n_classes` must be an integer of at least 2; got 1"),
-        ({"n_classes": 2.5}, "`n_classes` must be an integer of at least 2; got 2.5"),
-        ({"spread": 0}, "`spread` must be a finite number greater than 0; got 0"),
         ({"spread": np.inf}, "`spread` must be a finite number greater than 0; got inf"),
         ({"strength": 0.0}, "`strength` must be a finite number greater than 0; got 0.0"),
         ({"name": "S2", "strength": 1.5}, "`strength` must be at most 1; got 1.5"),
-        ({"strength": 0.5}, "`strength` must be 1 in scenario S1, .*; got 0.5"),
+        ({"strength": 0.5}, "`strength` has no meaning in scenario S1; got 0.5"),
         ({"name": "calibrated", "n_members": 3}, "`n_members` must be 2 in scenario calibrated"),
         ({"name": "calibrated", "n_classes": 5}, "`n_classes` must be 2 in scenario calibrated"),
         ({"name": "calibrated", "spread": 0.1}, "`spread` has no meaning in scenario calibrated"),
-        ({"name": "calibrated", "strength": 0.1}, "`strength` must be 1 in scenario calibrated"),
         ({"protocol": "scripts"}, "`protocol` must be paper, authors, .*; got 'scripts'"),
         ({"rng": -1}, "`rng` must be None, a `numpy.random.Generator` or"),
     ],

@@ -28,17 +28,11 @@ from hullcal.nulls import Null
 from hullcal.planning import check_level as check_level
 from hullcal.simulation import protocols
 from hullcal.simulation.running import Source, Test
-from hullcal.simulation.scenarios import check_name, check_strength, scenario
+from hullcal.simulation.scenarios import FIXED, check_name, check_strength, scenario
 
 #: The levels of the paper's figures.
 ALPHA = (0.05, 0.13, 0.21, 0.30, 0.38, 0.46, 0.54, 0.62, 0.70, 0.79, 0.87, 0.95)
 
-#: What a scenario takes no notice of, and what it has instead: cells that differ there are one cell.
-_FIXED: dict[str, dict[str, Any]] = {
-    "S1": {"strength": None},
-    "S1_vertex": {"strength": None},
-    "calibrated": {"n_members": 2, "n_classes": 2, "spread": None, "strength": None},
-}
 #: The axes of a test, and where their names are looked up.
 _ROOMS: dict[str, Any] = {"measure": measures, "null": nulls, "minimizer": minimizers}
 
@@ -80,7 +74,7 @@ class Cell:
     def draw(self, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
         """Predictions and labels of a data set."""
         wanted = asdict(self)
-        for name in _FIXED.get(self.scenario, {}):
+        for name in FIXED.get(self.scenario, {}):
             del wanted[name]
         data = scenario(wanted.pop("scenario"), rng=rng, **wanted)
         return data.probs, data.labels
@@ -173,14 +167,14 @@ class Grid:
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
-        """The distributions of data, each once."""
+        """The distributions of data, each once: some differ only in what their scenario ignores."""
         names = [field.name for field in fields(Cell)]
         every = (
             dict(zip(names, values, strict=True))
             for values in product(*(getattr(self, name) for name in names))
         )
         return tuple(
-            dict.fromkeys(Cell(**(values | _FIXED.get(values["scenario"], {}))) for values in every)
+            dict.fromkeys(Cell(**(values | FIXED.get(values["scenario"], {}))) for values in every)
         )
 
     @cached_property

@@ -188,9 +188,7 @@ def power(
         n_resamples=n_resamples,
         n_rows=n_rows,
         settings={
-            "measure": g.settings(),
-            "minimizer": search.settings(),
-            "null": reference.settings(),
+            name: getattr(test, name).settings() for name in ("measure", "minimizer", "null")
         },
         seed=seed,
         notes=classifiers.notes,

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._compiled.jit import is_compiled
-from hullcal._validation import HullcalWarning, InvalidInputError
+from hullcal._validation import HullcalWarning
 from hullcal._validation.errors import refusal
 from hullcal.algorithm import calibration_test
 from hullcal.files.journal import Journal, columns_of
@@ -133,17 +133,15 @@ def run_tests(
     missing = []
     for block in _blocks(sources, tests, n_datasets, n_resamples):
         place, source, first, last = block
-        kept = {} if journal is None else journal.blocks
-        if (source.key, first, last) in kept:
-            found = columns_of(kept[source.key, first, last], COLUMNS)
-            if found is None or not _sound(found, (len(COLUMNS), len(tests), last - first)):
-                raise InvalidInputError(
-                    f"`resume` needs a sound journal; got another block {(source.key, first, last)}. "
-                    "Delete that line to compute it again, or start over with `force=True`."
-                )
-            values[:, place, :, first:last] = found
-        else:
+        if journal is None or (source.key, first, last) not in journal.blocks:
             missing.append(block)
+            continue
+        found = columns_of(journal.blocks[source.key, first, last], COLUMNS)
+        if found is None or not _sound(found, (len(COLUMNS), len(tests), last - first)):
+            came = f"another block {(source.key, first, last)} in {journal.path}"
+            repair = "Delete that line to compute it again, or start over with `force=True`."
+            raise refusal("resume", "needs a sound journal", came, repair)
+        values[:, place, :, first:last] = found
     work = partial(run_block, tests=tests, seed=seed, n_resamples=n_resamples, home=os.getpid())
     total = values[0].size
     done = total - len(tests) * sum(block.last - block.first for block in missing)
@@ -223,9 +221,8 @@ def run_block(
         except MemoryError:
             raise
         except Exception as error:
-            where = f"data set {r} of {source.name}" + (
-                f", {current.measure.name}" if current else ""
-            )
+            what = f", {current.measure.name}, null {current.null.name}" if current else ""
+            where = f"data set {r} of {source.name}{what}"
             raise StudyError(f"{where}: {type(error).__name__}: {error}") from error
     return (place, first, last), columns
 

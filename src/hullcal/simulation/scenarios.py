@@ -15,7 +15,14 @@ from hullcal.simulation.protocols import Protocol, resolve
 
 Floats = NDArray[np.float64]
 
-N_MEMBERS, N_CLASSES, SPREAD, STRENGTH = 10, 10, 0.01, 1.0
+#: The paper's sizes, taken where none are given.
+USUAL = {"n_members": 10, "n_classes": 10, "spread": 0.01, "strength": 1.0}
+#: What a scenario takes no notice of, and what it has instead.
+FIXED: dict[str, dict[str, Any]] = {
+    "S1": {"strength": None},
+    "S1_vertex": {"strength": None},
+    "calibrated": {"n_members": 2, "n_classes": 2, "spread": None, "strength": None},
+}
 #: The linear program of Algorithm 2 forgives this much. It matters: with u = .01 and M = K = 10 the
 #: mean is outside the hull of 96 % of instances then, and of 99 % in exact geometry.
 PROGRAM_TOLERANCE = 1e-7
@@ -52,20 +59,16 @@ class Simulated:
     ----------
     name : str
         The scenario.
-    probs : ndarray of shape (n_samples, n_members, n_classes)
-        Predictions of the members.
-    labels : ndarray of int and shape (n_samples,)
-        Drawn from `truth`.
+    probs, labels : ndarray of shape (n_samples, n_members, n_classes) and (n_samples,)
+        Predictions of the members, and labels drawn from `truth`.
     truth : ndarray of shape (n_samples, n_classes)
         The distribution of each label.
     weights : ndarray of shape (n_members,), or None
         The combination that is the truth, in S1 and S1_vertex.
     mean : ndarray of shape (n_samples, n_classes), or None
         p_e, around which the members are drawn; None in "calibrated".
-    corners : ndarray of int and shape (n_samples,), or None
-        The class towards which the truth lies, in S2 and S3.
-    boundary : ndarray of shape (n_samples, n_classes), or None
-        Where the hull ends on the way there, in S2 and S3.
+    corners, boundary : ndarray of shape (n_samples,) and (n_samples, n_classes), or None
+        The class towards which the truth lies, and where the hull ends on the way there, in S2 and S3.
     """
 
     name: str
@@ -82,10 +85,10 @@ def scenario(
     name: str,
     *,
     n_samples: int = 100,
-    n_members: int = N_MEMBERS,
-    n_classes: int = N_CLASSES,
-    spread: float = SPREAD,
-    strength: float = STRENGTH,
+    n_members: int = 10,
+    n_classes: int = 10,
+    spread: float = 0.01,
+    strength: float = 1.0,
     protocol: str | Protocol = "paper",
     rng: int | np.random.Generator | None = None,
 ) -> Simulated:
@@ -131,7 +134,13 @@ def scenario(
     n_members = check_integer(n_members, "n_members", 1)
     n_classes = check_integer(n_classes, "n_classes", 2)
     spread, strength = check_positive(spread, "spread"), check_strength(strength)
-    _check_known(name, n_members, n_classes, spread, strength)
+    given = (n_members, n_classes, spread, strength)
+    for (parameter, usual), came in zip(USUAL.items(), given, strict=True):
+        fixed = FIXED.get(name, {}).get(parameter, came)
+        # The usual value was hardly meant.
+        if came not in (fixed, usual):
+            rule = "has no meaning" if fixed is None else f"must be {fixed}"
+            raise refusal(parameter, f"{rule} in scenario {name}", f"{came:g}", "Leave it out.")
     followed = resolve(protocol)
     of_members, of_truth, of_labels = np.random.default_rng(check_seed(rng)).spawn(3)
     known: dict[str, Any] = {}
@@ -166,22 +175,6 @@ def check_strength(strength: Any) -> float:
     if number > 1.0:
         raise refusal("strength", "must be at most 1", f"{number:g}", "At 1 the corner is reached.")
     return number
-
-
-def _check_known(name: str, n_members: int, n_classes: int, spread: float, strength: float) -> None:
-    """Refuse a value that the scenario has no use for; a default was hardly meant."""
-    if name not in ("S2", "S3") and strength != STRENGTH:
-        rule = f"must be 1 in scenario {name}, whose truth does not go towards a corner"
-        raise refusal("strength", rule, f"{strength:g}", "Leave it out, or choose S2 or S3.")
-    if name != "calibrated":
-        return
-    sizes = {"n_members": (n_members, N_MEMBERS), "n_classes": (n_classes, N_CLASSES)}
-    for size, (value, default) in sizes.items():
-        if value not in (2, default):
-            raise refusal(size, "must be 2 in scenario calibrated", f"{value}", "Leave it out.")
-    if spread != SPREAD:
-        rule = "has no meaning in scenario calibrated"
-        raise refusal("spread", rule, f"{spread:g}", "Leave it out.")
 
 
 def _weights(vertex: bool, n_members: int, followed: Protocol, rng: np.random.Generator) -> Floats:

@@ -88,10 +88,8 @@ def run(
     folder : path-like, optional
         Gets journal.jsonl, to which finished work goes at once, and in the end tests.csv, rates.csv
         and manifest.json.
-    resume : bool
-        Whether to continue the journal in `folder`, if there is one.
-    force : bool
-        Whether to start over where `folder` holds a study already.
+    resume, force : bool
+        Whether to continue the journal in `folder`, or to start over what is there.
     n_jobs : int, optional
         Processes; -1 for one a core. Left out, a `joblib.parallel_config` around the call decides,
         and without one there is one process.
@@ -106,10 +104,9 @@ def run(
 
     Raises
     ------
-    StudyError
-        If a test fails; it names the data set.
-    WorkerDied
-        If a worker process is lost; `resume` continues.
+    StudyError, WorkerDied
+        If a test fails, of which the message names the data set; if a worker process is lost, after
+        which `resume` continues.
 
     Examples
     --------
