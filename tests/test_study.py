@@ -238,6 +238,7 @@ def test_a_grid_is_its_configuration():
         ({"measure": "skce_uq:3"}, "skce_uq has no bins"),
         ({"null": "refit "}, "`null`"),
         ({"null": "refit:3"}, "`null` must be one of"),
+        ({"null": [None]}, "`null` must have at least one"),
         ({"minimizer": "pairwise:-1"}, "`minimizer`.* positive number of evaluations"),
         ({"minimizer": "exact"}, "minimizer `exact`"),
         ({"n_datasets": 0}, "`n_datasets`"),
@@ -254,9 +255,12 @@ def test_what_is_wrong_with_a_grid_is_said_before_any_work(wrong, words):
         Grid(**({"measure": "ece_conf"} | wrong))
 
 
-def test_levels_that_cannot_be_reached_are_said_once():
+def test_warnings_of_a_grid_are_given_once_and_point_here():
     with pytest.warns(hc.HullcalWarning, match="`n_resamples` that could is 99") as told:
         Grid(**SIZES, measure="ece_conf", scenario="S1", alpha=(0.01, 0.5), n_resamples=9)
+    assert [each.filename for each in told] == [__file__]
+    with pytest.warns(hc.HullcalWarning, match="rows are fewer") as told:
+        Grid(n_samples=5, measure="ece_conf", scenario="S1")
     assert [each.filename for each in told] == [__file__]
 
 

@@ -161,7 +161,7 @@ class Grid:
         seed = check_seed(self.seed) if drawn else check_integer(self.seed, "seed", 0)
         object.__setattr__(self, "seed", seed)
         for cell, test in product(self.cells, self.tests):
-            test.check(cell.source())
+            test.check(cell.source(), stacklevel=4)
         levels: Any = self.alpha
         check_level(min(levels), self.n_resamples, stacklevel=4)
 
@@ -204,10 +204,10 @@ class Grid:
 
 
 def several(values: Any, name: str) -> list[Any]:
-    """One value or several, as a list."""
+    """One value or several, as a list; None is no value."""
     one = isinstance(values, str) or not isinstance(values, Iterable)
     found = [values] if one or getattr(values, "ndim", 1) == 0 else list(values)
-    if not found:
+    if not found or any(value is None for value in found):
         raise refusal(name, "must have at least one value", "none", "Leave it out.")
     return found
 

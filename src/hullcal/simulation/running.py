@@ -82,7 +82,7 @@ class Test:
         """What `calibration_test` takes, as a protocol has it."""
         return protocol.measure(self.measure), protocol.null(self.null), self.minimizer
 
-    def check(self, source: Source, *, stacklevel: int = 2) -> None:
+    def check(self, source: Source, *, stacklevel: int) -> None:
         """Refuse now what `calibration_test` would refuse on the first data set."""
         measure, null, search = self.parts(source.protocol)
         measure.check(source.n_samples, stacklevel=stacklevel + 1)
