@@ -58,9 +58,7 @@ class Cell:
             name=str(self),
             key=self.key,
             stream=(int(words[:8], 16), int(words[8:], 16)),
-            n_samples=self.n_samples,
-            n_members=self.n_members,
-            n_classes=self.n_classes,
+            sizes=(self.n_samples, self.n_members, self.n_classes),
             draw=self.draw,
             protocol=protocol,
         )

@@ -136,9 +136,7 @@ def power(
             name=f"{size} rows",
             key=str(size),
             stream=(size,),
-            n_samples=size,
-            n_members=n_members,
-            n_classes=n_classes,
+            sizes=(size, n_members, n_classes),
             draw=partial(alternative.draw, n_samples=size),
         )
         # The largest first, so that no worker is left with one in the end.

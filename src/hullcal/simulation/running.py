@@ -47,18 +47,16 @@ class WorkerDied(BrokenExecutor):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Source:
-    """A distribution of data sets, each of (n_samples, n_members, n_classes).
+    """A distribution of data sets.
 
     `name` stands in messages, `key` in a journal; `stream` tells its random numbers from those of other
-    sources; `draw` gives predictions and labels of one data set.
+    sources; `sizes` are N, M and K; `draw` gives predictions and labels of one data set.
     """
 
     name: str
     key: str
     stream: tuple[int, ...]
-    n_samples: int
-    n_members: int
-    n_classes: int
+    sizes: tuple[int, int, int]
     draw: Callable[[np.random.Generator], tuple[NDArray[Any], NDArray[Any]]]
     protocol: Protocol = PAPER
 
@@ -85,23 +83,22 @@ class Test:
     def check(self, source: Source, *, stacklevel: int) -> None:
         """Refuse now what `calibration_test` would refuse on the first data set."""
         measure, null, search = self.parts(source.protocol)
-        measure.check(source.n_samples, stacklevel=stacklevel + 1)
+        measure.check(source.sizes[0], stacklevel=stacklevel + 1)
         search = search.budgeted(in_test=True)
-        search.check(measure, source.n_members)
+        search.check(measure, source.sizes[1])
         null.check(measure, search)
 
     def seconds(self, source: Source, n_resamples: int) -> float:
         """Roughly how long the test takes: enough to cut work into blocks of like size."""
-        measure = self.measure
-        search = self.minimizer.budgeted(in_test=True, easy=measure.easily_searched)
-        budget = search.evaluations(source.n_members)
-        once = self.null.name == "paper" or source.n_members == 1
+        n_samples, n_members, n_classes = source.sizes
+        search = self.minimizer.budgeted(in_test=True, easy=self.measure.easily_searched)
+        budget = search.evaluations(n_members)
+        once = self.null.name == "paper" or n_members == 1
         evaluations = budget + n_resamples if once else budget * (1 + n_resamples)
-        nanoseconds = 4.0 if measure.accumulate is not None else 0.6 * source.n_samples
+        nanoseconds = 4.0 if self.measure.accumulate is not None else 0.6 * n_samples
         # Searches of scipy call back into Python at every step.
-        interpreted = search.name in ("cobyla", "slsqp")
-        each = 1e-9 * nanoseconds * source.n_samples * source.n_classes
-        return 5e-4 + evaluations * (each + (5e-4 if interpreted else 0.0))
+        call = 5e-4 if search.name in ("cobyla", "slsqp") else 0.0
+        return 5e-4 + evaluations * (1e-9 * nanoseconds * n_samples * n_classes + call)
 
 
 class Block(NamedTuple):
@@ -137,7 +134,7 @@ def run_tests(
             missing.append(block)
             continue
         found = columns_of(journal.blocks[source.key, first, last], COLUMNS)
-        if found is None or not _sound(found, (len(COLUMNS), len(tests), last - first)):
+        if found is None or not _sound(found, values[:, place, :, first:last].shape):
             came = f"another block {(source.key, first, last)} in {journal.path}"
             repair = "Delete that line to compute it again, or start over with `force=True`."
             raise refusal("resume", "needs a sound journal", came, repair)
@@ -165,7 +162,7 @@ def _blocks(
     """All data sets in blocks of about a second, which depend on what is to be done alone."""
     blocks = []
     for place, source in enumerate(sources):
-        drawing = 3e-7 * source.n_samples * source.n_members * source.n_classes
+        drawing = 3e-7 * math.prod(source.sizes)
         seconds = drawing + sum(test.seconds(source, n_resamples) for test in tests)
         size = min(_MOST, max(1, round(_SECONDS / seconds)))
         for first in range(0, n_datasets, size):
@@ -257,7 +254,7 @@ def _in_any_order(
     if parallel.n_jobs != 1:
         _check_pickles(tests)
         # Compiled here and once, where a notice can be given; workers of this machine find it done.
-        one = min(blocks, key=lambda block: block.source.n_samples)._replace(first=0, last=1)
+        one = min(blocks, key=lambda block: block.source.sizes)._replace(first=0, last=1)
         compiled = [test for test in tests if is_compiled(test.measure.value)]
         run_block(one, tests=compiled, seed=0, n_resamples=1, home=os.getpid())
     results = parallel(joblib.delayed(work)(block) for block in blocks)
