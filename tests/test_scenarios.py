@@ -266,13 +266,6 @@ def test_no_spread_gives_nan(name, spread):
             np.testing.assert_allclose(data.probs[:, 0], data.mean, atol=1e-12)
 
 
-def test_the_hypotheses_of_each_scenario_are_declared():
-    assert tuple(HOLDS) == ("S1", "S1_vertex", "S2", "S3", "calibrated")
-    assert all(holds.calibrated for holds in HOLDS.values() if holds.truth), "H0′ implies H0"
-    assert {name for name in HOLDS if HOLDS[name].calibrated} == {"S1", "S1_vertex", "calibrated"}
-    assert not HOLDS["calibrated"].truth
-
-
 @pytest.mark.parametrize("name", ["S1", "S1_vertex"])
 def test_the_truth_of_s1_is_one_combination_for_all_instances(name):
     data = small(name)
@@ -478,9 +471,3 @@ def test_members_depend_on_nothing_but_seed_and_size():
 def test_bad_scenarios_are_refused_by_name(changes, message):
     with pytest.raises(InvalidInputError, match=message):
         scenario(**({"name": "S1"} | changes))
-
-
-def test_the_two_of_calibrated_may_be_said_aloud():
-    assert same(
-        scenario("calibrated", rng=0), scenario("calibrated", n_members=2, n_classes=2, rng=0)
-    )
