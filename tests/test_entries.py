@@ -13,7 +13,7 @@ from hullcal.engines.local import packed_problem
 from hullcal.nulls import _passes
 from hullcal.nulls.paper import Paper
 from hullcal.sets import ClassifierSet
-from hullcal.simulation.scripts import RightClosedECE
+from hullcal.simulation.protocols import RightClosedECE
 
 MEASURES = [
     hc.ConfidenceECE(n_bins=1),

@@ -463,7 +463,7 @@ def test_two_studies_in_one_folder_leave_one(tmp_path):
     refused = said[codes.index(2)]
     assert refused.startswith("hullcal: `--output` must not")
     assert inside(*words[3:], "--output", tmp_path / "alone") == 0
-    for name in hc.simulation.files.NAMES:
+    for name in hc.simulation.study.NAMES:
         left, right = tmp_path / "study" / name, tmp_path / "alone" / name
         assert left.exists() == right.exists()
         assert not left.exists() or left.read_bytes() == right.read_bytes(), name

@@ -7,22 +7,19 @@ import os
 import subprocess
 import sys
 import threading
-import warnings
 from concurrent.futures import CancelledError
 
 import joblib
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from scipy.stats import binom, norm
 
 import hullcal as hc
 from hullcal import InvalidInputError, plots
-from hullcal.nulls.paper import Paper
-from hullcal.simulation import Power, StudyError, WorkerDied, power, wilson
+from hullcal.nulls import Paper
+from hullcal.simulation import Power, StudyError, WorkerDied, power, running, wilson
 from hullcal.simulation.miscalibration import Alternative
-from hullcal.simulation.needed import needed
-from hullcal.simulation.trials import Trials
+from hullcal.simulation.power import needed
 
 RNG = np.random.default_rng(0)
 BASE = RNG.dirichlet([1, 1, 1], size=150)
@@ -101,17 +98,11 @@ def test_no_share_of_the_way_is_no_miscalibration_and_the_whole_is_the_corner(mi
 def test_rows_repeat_only_where_there_are_too_few():
     each = alternative(BASE, "temperature", 1.0)
     for n_samples in (1, 149, 150):
-        probs, labels = each.draw(n_samples, np.random.default_rng(0))
+        probs, labels = each.draw(np.random.default_rng(0), n_samples)
         assert len(np.unique(probs[:, 0, 0])) == n_samples == len(labels)
-    probs, _ = each.draw(151, np.random.default_rng(0))
+    probs, _ = each.draw(np.random.default_rng(0), 151)
     assert len(probs) == 151
     assert len(np.unique(probs[:, 0, 0])) < 130
-
-
-def test_labels_follow_the_truth():
-    each = alternative(np.tile([4 / 9, 4 / 9, 1 / 9], (9, 1)), "temperature", 2.0)
-    _, labels = each.draw(50_000, np.random.default_rng(1))
-    np.testing.assert_allclose(np.bincount(labels) / 50_000, [0.4, 0.4, 0.2], atol=0.01)
 
 
 # What is counted
@@ -153,14 +144,6 @@ def test_the_number_of_processes_and_the_other_sizes_change_nothing(found):
     assert one.power.tolist() == found.power[1:].tolist()
 
 
-@pytest.mark.parametrize("backend", ["threading", "multiprocessing"])
-def test_the_users_own_backend_changes_nothing(found, backend):
-    with warnings.catch_warnings(), joblib.parallel_config(backend=backend):
-        # Python warns of forking a process that has threads, which the one of the tests has.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        assert power(PROBS, amount=3.0, rng=3, n_jobs=2, **SHORT) == found
-
-
 def test_the_seed_matters_and_a_generator_is_asked_once(found):
     others = [power(PROBS, amount=3.0, rng=seed, **SHORT) for seed in range(10, 14)]
     assert any(other.power.tolist() != found.power.tolist() for other in others)
@@ -184,20 +167,10 @@ def test_without_miscalibration_the_rate_is_the_level():
 
 def test_power_grows_with_the_rows_and_with_the_amount(curve):
     assert curve.lower[-1] > curve.upper[1] > curve.power[1] > curve.upper[0]
-    rates = [
-        power(**ONE, amount=amount, n_samples=150, n_datasets=100, rng=2)
-        for amount in (1.2, 1.6, 3.0)
-    ]
-    assert rates[1].lower[0] > rates[0].power[0]
-    assert rates[2].lower[0] > rates[1].upper[0]
-
-
-@pytest.mark.parametrize("miscalibration", ["temperature", "corner", "closest"])
-def test_every_kind_is_detected_when_large(miscalibration):
-    amount = {"temperature": 8.0, "corner": 0.9, "closest": 1.0}[miscalibration]
-    found = power(PROBS, miscalibration=miscalibration, amount=amount, rng=0, n_samples=150,
-                  n_datasets=15, n_resamples=39, minimizer="pairwise:20")  # fmt: skip
-    assert found.power[0] > 0.8
+    low, high = (
+        power(**ONE, amount=amount, n_samples=150, n_datasets=100, rng=2) for amount in (1.2, 3.0)
+    )
+    assert high.lower[0] > low.upper[0]
 
 
 # How many rows are needed
@@ -210,14 +183,6 @@ def test_the_needed_rows_give_the_target(curve):
     # The chance of this run and that of the curve, which had 200 data sets.
     assert abs(again.power[0] - 0.8) < 3.5 * np.sqrt(0.16 / 300 + 0.16 / 200)
     assert abs(np.interp(curve.n_needed, curve.n_samples, curve.power) - 0.8) < 0.1
-
-
-def test_the_needed_rows_give_the_target_for_a_hull_too():
-    how = {"amount": 2.5, "n_datasets": 100, "n_resamples": 39, "minimizer": "pairwise:20"}
-    hull = power(PROBS, n_samples=[40, 80, 160, 320], rng=0, **how)
-    assert hull.n_needed is not None
-    again = power(PROBS, n_samples=hull.n_needed, rng=1, **how)
-    assert abs(again.power[0] - 0.8) < 3.5 * np.sqrt(0.16 / 100 + 0.16 / 100)
 
 
 def test_a_normal_power_curve_is_inverted_exactly():
@@ -294,10 +259,8 @@ def test_other_measures_have_a_power_too(measure):
 
 def test_settings_of_the_null_are_kept_with_the_others():
     one = power(PROBS, null=Paper(rows="permuted"), rng=0, **SHORT)
-    assert one.settings["null"] == Paper(rows="permuted").settings()
-    assert one.settings["null"]["rows"] == "permuted"
+    assert one.settings["null"] == {"rows": "permuted"}
     assert set(one.settings) == {"measure", "minimizer", "null"}
-    assert Power.from_dict(json.loads(json.dumps(one.to_dict()))) == one
 
 
 def test_the_default_sizes_reach_beyond_the_rows():
@@ -305,6 +268,7 @@ def test_the_default_sizes_reach_beyond_the_rows():
     assert power(PROBS, **common).n_samples.tolist() == [20, 38, 75, 150, 300]
     assert power(PROBS[:10], **common).n_samples.tolist() == [20]
     assert power(PROBS, **common | {"n_samples": [30, 20, 30]}).n_samples.tolist() == [20, 30]
+    assert power(PROBS, **common | {"n_samples": np.array(30)}).n_samples.tolist() == [30]
 
 
 def test_a_result_is_frozen_goes_through_json_and_speaks(found, curve):
@@ -313,12 +277,10 @@ def test_a_result_is_frozen_goes_through_json_and_speaks(found, curve):
     assert again.n_needed_interval == found.n_needed_interval
     with pytest.raises(ValueError, match="read-only"):
         found.power[0] = 1.0
-    with pytest.raises(AttributeError):
-        found.seed = 1
     low, high = curve.n_needed_interval
     said = (
-        f"About {curve.n_needed} rows (95 % interval {low} to {high}) give an 80 % chance to detect "
-        "temperature 2 by ece_conf."
+        f"About {curve.n_needed} rows (95 % interval {low} to {high}) detect temperature 2 with "
+        "power 0.8 (ece_conf)."
     )
     assert said in str(curve).splitlines()
     assert "Beyond N = 150, rows are drawn with replacement." in str(curve)
@@ -328,9 +290,8 @@ def test_a_result_is_frozen_goes_through_json_and_speaks(found, curve):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"power": [0.1, 0.2]}, "More than 40 rows, the most tried, are needed for an 80 % chance"),
-        ({"power": [0.9, 1.0]}, "The fewest rows tried, 20, give an 80 % chance"),
-        ({"power": [0.9, 1.0], "target": 0.75}, "give a 75 % chance to detect temperature 3 by"),
+        ({"power": [0.1, 0.2]}, "More than 40 rows, the most tried, are needed to detect"),
+        ({"power": [0.9, 1.0]}, "The fewest rows tried, 20, detect temperature 3 with power 0.8"),
         ({"n_needed": 30, "n_needed_interval": (None, None)}, "less than 20 to more than 40"),
     ],
 )
@@ -349,18 +310,14 @@ def test_the_sentence_says_what_is_not_known(found, changes, said):
             {"miscalibration": "heat"},
             "`miscalibration` must be one of temperature, corner, closest",
         ),
-        ({"miscalibration": 3}, "`miscalibration` must be one of"),
         ({"amount": 0}, "`amount` must be a finite number greater than 0"),
         ({"amount": float("nan")}, "`amount` must be a finite number greater than 0"),
-        ({"amount": "hot"}, "`amount` must be a finite number greater than 0"),
         ({"miscalibration": "corner", "amount": 1.5}, r"`amount` must lie in \[0, 1\] for corner"),
-        ({"miscalibration": "corner", "amount": -0.1}, r"`amount` must lie in \[0, 1\]"),
         ({"miscalibration": "closest", "amount": float("nan")}, r"`amount` must lie in \[0, 1\]"),
         ({"miscalibration": "closest", "amount": True}, r"`amount` must lie in \[0, 1\]"),
         ({"miscalibration": "closest", "amount": 10**400}, r"`amount` must lie in \[0, 1\]"),
         ({"n_samples": []}, "`n_samples` must have at least one value"),
         ({"n_samples": 0}, "`n_samples` must be an integer of at least 1"),
-        ({"n_samples": "many"}, "`n_samples` must be an integer"),
         ({"n_samples": [10, 2.5]}, "`n_samples` must be an integer"),
         ({"measure": "ece"}, "`measure`"),
         ({"measure": "skce_ul", "n_samples": 1}, "needs at least 2 rows"),
@@ -369,7 +326,6 @@ def test_the_sentence_says_what_is_not_known(found, changes, said):
         ({"minimizer": "guess"}, "`minimizer`"),
         ({"weights": "median"}, '`weights` must be "mean" or one weight per member'),
         ({"weights": [0.5, 0.5]}, r"`weights` must have shape \(3,\)"),
-        ({"weights": [0.5, 0.2, 0.1]}, "`weights` must sum to 1"),
         ({"n_datasets": 0}, "`n_datasets` must be an integer of at least 1"),
         ({"n_resamples": 0}, "`n_resamples` must be an integer of at least 1"),
         ({"alpha": 1.0}, "`alpha` must lie strictly between 0 and 1"),
@@ -377,10 +333,8 @@ def test_the_sentence_says_what_is_not_known(found, changes, said):
         ({"target": 0.05}, "`target` must be above `alpha`"),
         ({"rng": -1}, "`rng` must be"),
         ({"n_jobs": 0}, "`n_jobs` must be"),
-        ({"classes": ["a", "b"]}, "`classes`"),
         ({"probs": PROBS * np.nan}, "NaN"),
         ({"probs": PROBS * 3}, "from_logits"),
-        ({"probs": PROBS[:0]}, "`probs`"),
     ],
 )
 def test_bad_input_is_refused_before_any_work(changes, message):
@@ -389,19 +343,6 @@ def test_bad_input_is_refused_before_any_work(changes, message):
     with pytest.raises(InvalidInputError, match=message):
         power(**arguments)
     assert told == []
-
-
-def test_what_no_process_can_be_sent_is_refused():
-    lock = threading.Lock()
-
-    def locked(probs, labels):
-        with lock:
-            return 0.0
-
-    with pytest.raises(
-        InvalidInputError, match="`measure` locked must be one that other processes"
-    ):
-        power(PROBS, measure=locked, null="refit", n_jobs=2, **SHORT)
 
 
 def test_warnings_are_given_once_and_point_here():
@@ -419,7 +360,7 @@ def test_a_test_that_fails_names_its_data_set():
             raise ZeroDivisionError("never 20")
         return 0.0
 
-    with pytest.raises(StudyError, match=r"data set 0 of 20 rows: .*never 20"):
+    with pytest.raises(StudyError, match=r"data set 0 of 20 rows, failing, null refit: .*never 20"):
         power(PROBS, measure=failing, null="refit", rng=0, **SHORT)
 
 
@@ -433,30 +374,16 @@ class KilledWorker(Exception):
     "loss", [CancelledError, ConnectionResetError, EOFError, TimeoutError, KilledWorker]
 )
 def test_a_worker_that_is_lost_is_said_to_be_in_whatever_words(loss, monkeypatch):
-    own = Trials.rejections
-
-    def rejections(self, block):
+    def run_block(block, **how):
         if threading.current_thread() is not threading.main_thread():
             raise loss("gone\nwith details")
-        return own(self, block)
 
-    monkeypatch.setattr(Trials, "rejections", rejections)
+    monkeypatch.setattr(running, "run_block", run_block)
     with (
         joblib.parallel_config(backend="threading"),
         pytest.raises(WorkerDied, match=rf"^a worker was lost \({loss.__name__}: gone\)$"),
     ):
         power(PROBS, rng=0, n_jobs=2, **SHORT)
-
-
-def _kills_its_process(probs, labels):
-    if __import__("multiprocessing").parent_process() is not None:
-        os.kill(os.getpid(), 9)
-    return 0.0
-
-
-def test_a_worker_that_is_killed_is_said_to_be_lost():
-    with pytest.raises(WorkerDied, match="a worker was lost"):
-        power(PROBS, measure=_kills_its_process, null="refit", rng=0, n_jobs=2, **SHORT)
 
 
 def test_input_is_left_alone_and_logits_are_accepted(found):
@@ -473,9 +400,7 @@ def test_input_is_left_alone_and_logits_are_accepted(found):
 
 
 def test_the_curve_shows_rates_intervals_and_the_needed_rows(curve):
-    figure = Figure(figsize=(3.35, 3.0), layout="constrained")
-    ax = figure.add_subplot()
-    assert plots.power_curve(curve, ax=ax) is ax
+    ax = plots.power_curve(curve)
     labels = {str(line.get_label()): line for line in ax.lines}
     rates = labels["temperature 2, ece_conf"]
     np.testing.assert_array_equal(rates.get_xdata(), curve.n_samples)
@@ -488,26 +413,15 @@ def test_the_curve_shows_rates_intervals_and_the_needed_rows(curve):
         curve.n_samples, curve.lower, curve.upper, whiskers.get_segments(), strict=True
     ):
         np.testing.assert_array_equal(segment, [[n, low], [n, high]])
-    for form in ("svg", "png"):
-        file = io.BytesIO()
-        figure.savefig(file, format=form)
-        assert len(file.getvalue()) > 1000
-
-
-def test_a_curve_of_one_point_without_an_answer_is_drawn_and_fits(found):
-    values = found.to_dict() | {"n_needed": None, "measure": "$\\frac{$" * 20}
-    for name in ("n_samples", "power", "lower", "upper"):
-        values[name] = values[name][:1]
-    ax = plots.power_curve(Power.from_dict(values))
-    assert ax.figure.get_figwidth() == 3.35
-    ax.figure.draw_without_rendering()
-    box = ax.get_tightbbox()
-    assert box.x0 >= -1
-    assert box.x1 <= ax.figure.bbox.width + 1
     with pytest.raises(InvalidInputError, match="`found` must be a Power"):
         plots.power_curve(0.8)
-    with pytest.raises(InvalidInputError, match="`ax` must be"):
-        plots.power_curve(found, ax=[ax])
+
+
+def test_a_curve_of_one_point_without_an_answer_is_drawn(found):
+    values = found.to_dict() | {"n_needed": None}
+    for name in ("n_samples", "power", "lower", "upper"):
+        values[name] = values[name][:1]
+    plots.power_curve(Power.from_dict(values)).figure.draw_without_rendering()
 
 
 # The program
@@ -561,9 +475,7 @@ def test_the_program_writes_json_and_csv(file, found, tmp_path):
     [
         (("--amount", 0), "`--amount` must be a finite number greater than 0"),
         (("--miscalibration", "corner", "--amount", 2), "`--amount` must lie in [0, 1]"),
-        (("--miscalibration", "heat"), "'heat' is not one of"),
         (("--null", "none"), "'none' is not one of"),
-        (("-m", "ece"), "'ece' is not one of"),
         (("-m", "ece_con"), "Did you mean ece_conf?"),
         (("-m", "skce_uq:5"), "`--measure` skce_uq has no bins"),
         (("--target", 0.01), "`--target` must be above `--alpha`"),
@@ -576,10 +488,3 @@ def test_the_program_refuses_bad_options_in_their_own_names(file, arguments, sai
         run(["power", str(file), *map(str, arguments)])
     assert end.value.code == 2
     assert said in capsys.readouterr().err
-
-
-def test_a_number_of_rows_may_be_an_array_without_axes():
-    options = {"n_datasets": 2, "n_resamples": 19, "rng": 0}
-    probs = np.random.default_rng(0).dirichlet([1, 1, 1], size=(40, 2))
-    found = hc.simulation.power(probs, n_samples=np.array(30), **options)
-    assert found.n_samples.tolist() == [30]

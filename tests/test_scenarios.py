@@ -8,9 +8,9 @@ from scipy import stats
 
 import oracles_simulation as oracles
 from hullcal import InvalidInputError
-from hullcal.simulation import draws, scenarios
+from hullcal.simulation import scenarios
 from hullcal.simulation.boundary import along, boundaries, boundary, in_hull, project
-from hullcal.simulation.scenarios import HOLDS, names, scenario
+from hullcal.simulation.scenarios import HOLDS, scenario
 
 CORNERS = np.eye(3)
 
@@ -24,7 +24,7 @@ def stream(seed=0):
 
 def test_dirichlet_draws_have_the_moments_of_the_textbook():
     a = np.array([0.1, 0.5, 2.0, 7.0])
-    drawn = draws.dirichlet(np.tile(a, (40_000, 1)), stream())
+    drawn = scenarios.dirichlet(np.tile(a, (40_000, 1)), stream())
     error = np.sqrt(stats.dirichlet.var(a) / len(drawn))
     assert (np.abs(drawn.mean(axis=0) - stats.dirichlet.mean(a)) < 5 * error).all()
     np.testing.assert_allclose(np.cov(drawn.T), stats.dirichlet.cov(a), atol=1e-3)
@@ -32,7 +32,7 @@ def test_dirichlet_draws_have_the_moments_of_the_textbook():
 
 @pytest.mark.parametrize("a", [0.02, 0.5, 3.0, 1e6])
 def test_a_class_of_a_dirichlet_draw_follows_its_beta_distribution(a):
-    drawn = draws.dirichlet(np.tile([a, 2 * a], (5000, 1)), stream(1))
+    drawn = scenarios.dirichlet(np.tile([a, 2 * a], (5000, 1)), stream(1))
     # Above a half, doubles are too coarse for shares that tiny concentrations leave to the other.
     levels = stats.beta(a, 2 * a).cdf([*drawn[drawn[:, 0] < 0.5, 0], 0.5])
     assert stats.kstest(levels[:-1] / levels[-1], "uniform").pvalue > 1e-3
@@ -41,26 +41,21 @@ def test_a_class_of_a_dirichlet_draw_follows_its_beta_distribution(a):
 
 @pytest.mark.parametrize("a", [5e-324, 1e-300, 1e-6, 1e-3, 1.0, 1e6, 1e290])
 def test_no_concentration_gives_nan_or_an_empty_row(a):
-    rows = draws.dirichlet(a * np.array([[1.0, 2.0, 0.0]] * 200), stream(2))
+    rows = scenarios.dirichlet(a * np.array([[1.0, 2.0, 0.0]] * 200), stream(2))
     np.testing.assert_allclose(rows.sum(axis=1), 1.0, rtol=0, atol=4e-16)
     assert (rows >= 0).all()
     assert (rows[:, 2] == 0).all(), "a class of concentration 0 gets nothing"
 
 
 def test_vanishing_concentrations_choose_a_corner_in_proportion():
-    rows = draws.dirichlet(np.tile([1e-309, 3e-309], (4000, 1)), stream(3))
+    rows = scenarios.dirichlet(np.tile([1e-309, 3e-309], (4000, 1)), stream(3))
     assert set(rows.ravel()) == {0.0, 1.0}
     assert stats.binomtest(int(rows[:, 1].sum()), 4000, 0.75).pvalue > 1e-3
 
 
-def test_one_class_that_is_not_tiny_takes_all_from_those_that_are():
-    rows = draws.dirichlet(np.tile([1e-300, 2.0], (50, 1)), stream())
-    assert (rows == [0.0, 1.0]).all()
-
-
 def test_labels_come_as_often_as_their_distribution_says():
     p = np.array([0.0, 0.1, 0.6, 0.0, 0.3, 0.0])
-    drawn = draws.labels(np.tile(p, (20_000, 1)), stream(4))
+    drawn = scenarios.draw_labels(np.tile(p, (20_000, 1)), stream(4))
     counts = np.bincount(drawn, minlength=6)
     assert (counts[p == 0] == 0).all(), "a class of probability 0 is never drawn"
     assert stats.chisquare(counts[p > 0], 20_000 * p[p > 0]).pvalue > 1e-3
@@ -73,7 +68,7 @@ def test_the_ends_of_the_unit_interval_draw_a_possible_class(uniform, scale):
         def random(self, shape):
             return np.full(shape, uniform)
 
-    drawn = draws.labels(scale * np.array([[0.0, 0.3, 0.7, 0.0]]), Fixed())
+    drawn = scenarios.draw_labels(scale * np.array([[0.0, 0.3, 0.7, 0.0]]), Fixed())
     assert drawn[0] == (1 if uniform == 0 else 2)
 
 
@@ -108,21 +103,14 @@ CASES = [pytest.param(p, x, np.eye(len(x))[c], id=name) for name, p, x, c in cas
 def test_the_boundary_is_within_one_step_of_the_line_search(members, start, corner):
     _, last = oracles.find_boundary(members, start, corner)
     step = boundaries(members[None], start[None], corner[None])[0]
+    found = boundary(members, start, corner)
     if last == -1:
         assert np.isnan(step)
-        np.testing.assert_array_equal(boundary(members, start, corner), start)
-    else:
-        assert last / 99 - 1e-6 <= step <= (last + 1) / 99 + 1e-6
-
-
-@pytest.mark.parametrize(("members", "start", "corner"), CASES)
-def test_the_boundary_is_in_the_hull_and_a_hair_further_is_not(members, start, corner):
-    if not in_hull(members, start):
+        np.testing.assert_array_equal(found, start)
         return
-    found = boundary(members, start, corner)
+    assert last / 99 - 1e-6 <= step <= (last + 1) / 99 + 1e-6
     assert in_hull(members, found)
-    if not np.allclose(found, corner):
-        assert not in_hull(members, found + 1e-6 * (corner - found))
+    assert np.allclose(found, corner) or not in_hull(members, found + 1e-6 * (corner - found))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -219,21 +207,12 @@ def test_single_precision_is_forgiven_its_rounding():
     np.testing.assert_array_equal(boundary(single.astype(float), start, CORNERS[1]), start)
 
 
-def test_whole_numbers_and_lists_will_do():
-    assert boundary([[1, 0], [0, 1]], [0.5, 0.5], [1, 0]).tolist() == [1.0, 0.0]
-
-
 BAD = [
-    (
-        "members",
-        [0.5, 0.5],
-        r"`members` must have shape \(n_members, n_classes\).*got shape \(2,\)",
-    ),
+    ("members", [0.5, 0.5], r"`members` must have shape \(n_members, n_classes\).*shape \(2,\)"),
     ("members", [[1.0], [1.0]], "`members` must have shape .* at least 2 classes"),
     ("members", [[0.5, 0.6], [0.5, 0.5]], "`members` must hold numbers of at least 0 whose sum"),
     ("start", [0.2, 0.3, 0.5], r"`start` must have shape \(2,\).*got shape \(3,\)"),
     ("start", [1.5, -0.5], "`start` must hold numbers of at least 0"),
-    ("corner", [[1.0, 0.0]], r"`corner` must have shape \(2,\).*got shape \(1, 2\)"),
     ("corner", [np.nan, 1.0], "`corner` must hold numbers of at least 0"),
 ]
 
@@ -260,7 +239,7 @@ def small(name, **changes):
     return scenario(name, **({} if name == "calibrated" else SMALL) | {"rng": 1} | changes)
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", HOLDS)
 def test_every_scenario_gives_distributions_and_labels(name):
     data = small(name)
     n, m, k = data.probs.shape
@@ -276,7 +255,7 @@ def test_every_scenario_gives_distributions_and_labels(name):
     assert (data.boundary is None) == (data.corners is None) == (name not in ("S2", "S3"))
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", HOLDS)
 @pytest.mark.parametrize("spread", [1e-300, 1e-6, 1e6, 1e300])
 def test_no_spread_gives_nan(name, spread):
     if name != "calibrated":
@@ -285,13 +264,6 @@ def test_no_spread_gives_nan(name, spread):
         np.testing.assert_allclose(data.truth.sum(axis=-1), 1, atol=1e-12)
         if spread < 1e-200:
             np.testing.assert_allclose(data.probs[:, 0], data.mean, atol=1e-12)
-
-
-def test_the_hypotheses_of_each_scenario_are_declared():
-    assert names() == ("S1", "S1_vertex", "S2", "S3", "calibrated")
-    assert all(holds.calibrated for holds in HOLDS.values() if holds.truth), "H0′ implies H0"
-    assert {name for name in HOLDS if HOLDS[name].calibrated} == {"S1", "S1_vertex", "calibrated"}
-    assert not HOLDS["calibrated"].truth
 
 
 @pytest.mark.parametrize("name", ["S1", "S1_vertex"])
@@ -458,7 +430,7 @@ def same(one, other):
     )
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", HOLDS)
 def test_the_same_seed_gives_the_same_data_and_another_does_not(name):
     assert same(small(name, rng=3), small(name, rng=3))
     assert same(small(name, rng=stream(3)), small(name, rng=stream(3)))
@@ -483,20 +455,15 @@ def test_members_depend_on_nothing_but_seed_and_size():
     ("changes", "message"),
     [
         ({"name": "S4"}, "`name` must be one of S1, S1_vertex, S2, S3, calibrated; got 'S4'"),
-        ({"name": ["S1"]}, r"`name` must be one of .*; got \['S1'\]"),
         ({"n_samples": 0}, "`n_samples` must be an integer of at least 1; got 0"),
-        ({"n_members": 0}, "`n_members` must be an integer of at least 1; got 0"),
         ({"n_classes": 1}, "`n_classes` must be an integer of at least 2; got 1"),
-        ({"n_classes": 2.5}, "`n_classes` must be an integer of at least 2; got 2.5"),
-        ({"spread": 0}, "`spread` must be a finite number greater than 0; got 0"),
         ({"spread": np.inf}, "`spread` must be a finite number greater than 0; got inf"),
         ({"strength": 0.0}, "`strength` must be a finite number greater than 0; got 0.0"),
         ({"name": "S2", "strength": 1.5}, "`strength` must be at most 1; got 1.5"),
-        ({"strength": 0.5}, "`strength` must be 1 in scenario S1, .*; got 0.5"),
+        ({"strength": 0.5}, "`strength` has no meaning in scenario S1; got 0.5"),
         ({"name": "calibrated", "n_members": 3}, "`n_members` must be 2 in scenario calibrated"),
         ({"name": "calibrated", "n_classes": 5}, "`n_classes` must be 2 in scenario calibrated"),
         ({"name": "calibrated", "spread": 0.1}, "`spread` has no meaning in scenario calibrated"),
-        ({"name": "calibrated", "strength": 0.1}, "`strength` must be 1 in scenario calibrated"),
         ({"protocol": "scripts"}, "`protocol` must be paper, authors, .*; got 'scripts'"),
         ({"rng": -1}, "`rng` must be None, a `numpy.random.Generator` or"),
     ],
@@ -504,9 +471,3 @@ def test_members_depend_on_nothing_but_seed_and_size():
 def test_bad_scenarios_are_refused_by_name(changes, message):
     with pytest.raises(InvalidInputError, match=message):
         scenario(**({"name": "S1"} | changes))
-
-
-def test_the_two_of_calibrated_may_be_said_aloud():
-    assert same(
-        scenario("calibrated", rng=0), scenario("calibrated", n_members=2, n_classes=2, rng=0)
-    )

@@ -30,7 +30,7 @@ from hullcal.kernels import ExponentialTV
 from hullcal.minimizers import Steepest
 from hullcal.nulls import Paper
 from hullcal.sets import ClassifierSet
-from hullcal.simulation.scripts import RightClosedECE
+from hullcal.simulation.protocols import RightClosedECE
 
 NULLS = {
     "paper": "paper",

@@ -16,7 +16,6 @@ from experiments.type_errors.running import Rows, print_estimate, rates
 from experiments.type_errors.tables import RATE_COLUMNS, interval
 from hullcal.simulation import scenario
 from hullcal.simulation.rates import kind_of_error, rates_of
-from hullcal.simulation.specs import minimizer_of
 
 _ALPHA = 0.05
 #: The strength at which axes and budgets are compared: neither hopeless nor certain.
@@ -255,7 +254,7 @@ def _pvalues(
             data.labels,
             measure=measure,
             null=null,
-            minimizer=minimizer_of(search or "pairwise").minimizer,
+            minimizer=search or "pairwise",
             n_resamples=n_resamples,
             rng=r,
         ).pvalue

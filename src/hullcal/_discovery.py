@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Mapping
+from dataclasses import replace
 from types import ModuleType
 from typing import Any, TypeVar
 
-from hullcal._validation import InvalidInputError
+from hullcal._validation import refusal
 
 Value = TypeVar("Value")
 
@@ -27,14 +28,31 @@ def discover(package: ModuleType, base: type) -> dict[str, Any]:
     return found
 
 
-def named(name: object, registry: Mapping[str, Value], parameter: str, alternative: str) -> Value:
-    """Look a name up, with an error that lists what there is."""
-    if isinstance(name, str) and name in registry:
-        return registry[name]
-    raise InvalidInputError(
-        f"`{parameter}` must be one of {', '.join(sorted(registry))}, or {alternative}; got "
-        f"{name!r:.80}. Mind the spelling."
-    )
+def named(
+    name: object,
+    registry: Mapping[str, Value],
+    parameter: str,
+    alternative: str,
+    number: str | None = None,
+) -> Value:
+    """Look a name up; a number behind it, as in ``ece_conf:5``, is the value's field `number`."""
+    plain, colon, digits = name.partition(":") if isinstance(name, str) else ("", "", "")
+    if plain not in registry or (colon and number is None):
+        rule = f"must be one of {', '.join(sorted(registry))}, or {alternative}"
+        raise refusal(parameter, rule, f"{name!r:.80}", "Mind the spelling.")
+    value: Any = registry[plain]
+    if not colon or number is None:
+        return registry[plain]
+    # "bins" of n_bins, "evaluations" of max_evaluations.
+    what = number.partition("_")[2]
+    if not hasattr(value, number):
+        raise refusal(parameter, f"{plain} has no {what}", repr(name), f"Write {plain!r}.")
+    # More digits would be no number of bins or evaluations.
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 18 and int(digits) > 0):
+        rule = f"must have a positive number of {what}, as in {plain}:50"
+        raise refusal(parameter, rule, f"{name!r:.80}", "Correct the number.")
+    changed: Value = replace(value, **{number: int(digits)})
+    return changed
 
 
 def class_names(registry: Mapping[str, object]) -> list[str]:

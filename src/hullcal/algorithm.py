@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,12 +13,12 @@ import hullcal
 from hullcal import measures, minimizers, nulls, pvalues
 from hullcal._compiled.streams import key_of
 from hullcal._validation import (
-    HullcalWarning,
     InvalidInputError,
     check_fraction,
     check_integer,
     check_jobs,
     check_seed,
+    warn,
 )
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
@@ -241,17 +240,15 @@ def check_options(
     }
 
 
-def check_level(alpha: float, n_resamples: int, *, stacklevel: int = 4) -> tuple[float, int]:
+def check_level(alpha: float, n_resamples: int) -> tuple[float, int]:
     """Both, checked; a warning if they cannot reject together."""
     alpha = check_fraction(alpha, "alpha")
     n_resamples = check_integer(n_resamples, "n_resamples", 1)
     if pvalues.rejections_allowed(n_resamples, alpha) == 0:
-        warnings.warn(
+        warn(
             f"no p-value of {n_resamples} resamples can be {alpha:g} or less, so nothing can be "
             f"rejected; the smallest `n_resamples` that could is "
-            f"{pvalues.smallest_n_resamples(alpha)}.",
-            HullcalWarning,
-            stacklevel=stacklevel,
+            f"{pvalues.smallest_n_resamples(alpha)}."
         )
     return alpha, n_resamples
 
@@ -265,7 +262,7 @@ def settled(
     # A null that searches but once, whatever it does with replicates, can search for longer.
     in_test = reference.one_by_one
     search = minimizer.budgeted(in_test=in_test, easy=in_test and measure.easily_searched)
-    measure.check(data.n_samples, stacklevel=5)
+    measure.check(data.n_samples)
     search.check(measure, data.n_members)
     reference.check(measure, search)
     data.check(measure, in_memory=_in_memory(measure, reference, search))

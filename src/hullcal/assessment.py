@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hullcal import measures as measure_room
 from hullcal import minimizers, uncertainty
 from hullcal import nulls as null_room
-from hullcal._validation import HullcalWarning, InvalidInputError, check_seed
+from hullcal._validation import HullcalWarning, InvalidInputError, check_seed, warn
 from hullcal.algorithm import algorithm_1, check_options, settled
 from hullcal.files.journal import check_folder
 from hullcal.measures import Measure
@@ -94,7 +94,6 @@ def assess(
         "n_jobs": n_jobs,
     }
     options = []
-    # No comprehension, which would be a frame between a warning and whoever called.
     for (_, reference), folder in zip(tests, folders, strict=True):
         options.append(check_options(reference, journal=folder, **asked))
     _check_adjusted(options[0]["n_resamples"], options[0]["alpha"], len(chosen))
@@ -118,12 +117,10 @@ def _check_adjusted(n_resamples: int, alpha: float, n_measures: int) -> None:
     """Warn where p-values could reject, but not once they are adjusted for several measures."""
     share = alpha / n_measures
     if n_measures > 1 and 1 / (n_resamples + 1) <= alpha and 1 / (n_resamples + 1) > share:
-        warnings.warn(
+        warn(
             f"adjusted for {n_measures} measures, no p-value of {n_resamples} resamples can be "
             f"{alpha:g} or less, so nothing can be rejected; the smallest `n_resamples` that could is "
-            f"{smallest_n_resamples(share)}.",
-            HullcalWarning,
-            stacklevel=3,
+            f"{smallest_n_resamples(share)}."
         )
 
 

@@ -167,7 +167,7 @@ def _simulate(folder: Path, again: bool) -> None:
     _call("simulate", *words, "--output", folder / "study", *how)
 
 
-_TABLES = tuple(f"study/{name}" for name in hc.simulation.files.NAMES)
+_TABLES = tuple(f"study/{name}" for name in hc.simulation.study.NAMES)
 _OUTPUTS = {"output": "r.json", "report": "r.html"}
 
 SUBJECTS = {

@@ -28,6 +28,7 @@ from hullcal._validation.errors import (
     HullcalWarning,
     InvalidInputError,
     refusal,
+    warn,
 )
 from hullcal._validation.labels import (
     check_classes,
@@ -87,6 +88,7 @@ __all__ = [
     "exponential",
     "label_array",
     "refusal",
+    "warn",
     "reordering",
     "repair",
     "softmax",

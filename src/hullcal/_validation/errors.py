@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import reprlib
+import sys
+import warnings
 
 
 class InvalidInputError(ValueError):
@@ -29,6 +31,14 @@ for _kind in (InvalidInputError, EngineError, HullcalWarning, ApproximationWarni
 def refusal(name: str, rule: str, came: str, repair: str) -> InvalidInputError:
     """The error to raise: `name` must follow the rule; got what came. Repair, in sentences."""
     return InvalidInputError(f"`{name}` {rule}; got {came}. {repair}")
+
+
+def warn(message: str, category: type[Warning] = HullcalWarning) -> None:
+    """A warning that points at the first caller outside this package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("hullcal."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def shown(value: object) -> str:

@@ -119,7 +119,7 @@ def skce_test(
         probs, labels, classes=classes, from_logits=from_logits, from_log=from_log
     )
     predictions = classifiers.probs[:, 0, :]
-    measure.check(len(truth), stacklevel=3)
+    measure.check(len(truth))
     if method == "asymptotic" and len(truth) < 4:
         raise InvalidInputError(
             f"method `asymptotic` needs two pairs of rows, whose spread it estimates; got "

@@ -26,7 +26,6 @@ def run_tests(files: Files, how: TestOptions) -> Any:
     probs, labels, options = _predictions(files, how)
     from hullcal import measures as room
     from hullcal.assessment import BOTH, assess
-    from hullcal.simulation.specs import measure_of, minimizer_of
 
     names = room.available() if "all" in how.measures else tuple(dict.fromkeys(how.measures))
     # Of one classifier both questions are the same.
@@ -35,8 +34,8 @@ def run_tests(files: Files, how: TestOptions) -> Any:
         return assess(
             probs,
             labels,
-            measures=[measure_of(name).measure for name in names],
-            minimizer=minimizer_of(how.minimizer).minimizer,
+            measures=names,
+            minimizer=how.minimizer,
             nulls=tuple(dict.fromkeys(how.nulls)) or usual,
             n_resamples=how.n_resamples,
             alpha=how.alpha,

@@ -45,7 +45,7 @@ def _axis(*names: str, kind: Any = str, help: str) -> Callable[[Any], Any]:
 @_axis("--scenario", help="S1, S1_vertex, S2, S3 or calibrated. [default: S1, S2, S3]")
 @_axis("-m", "--measure", help="As ece_conf, or ece_conf:5 for five bins. [default: the paper's]")
 @_axis("--null", help="How reference distributions are made. [default: paper]")
-@_axis("--minimizer", help="As pairwise, or pairwise:200 evaluations. [default: pairwise]")
+@_axis("--minimizer", help="As steepest, or steepest:60 evaluations. [default: steepest]")
 @_axis("-N", "--samples", "n_samples", kind=int, help="Rows of a data set. [default: 100]")
 @_axis("-M", "--members", "n_members", kind=int, help="Members of the set. [default: 10]")
 @_axis("-K", "--classes", "n_classes", kind=int, help="Classes. [default: 10]")
@@ -64,7 +64,7 @@ def _axis(*names: str, kind: Any = str, help: str) -> Callable[[Any], Any]:
     show_default="all cores",
     help="Processes; results do not change.",
 )
-@click.option("--backend", help="loky, dask, ray or another of joblib's. [default: loky]")
+@click.option("--backend", help="loky or dask. [default: loky]")
 @click.option("--output", type=_PATH, help="Folder for all results, and for what is finished.")
 @click.option("--resume", is_flag=True, help="Continue what is in the folder.")
 @click.option("--force", is_flag=True, help="Start over what is in the folder.")
@@ -187,13 +187,13 @@ def _cluster(backend: str | None, jobs: int | None) -> Iterator[None]:
 
 
 def _shown(study: Any, form: str) -> str:
-    from hullcal.simulation import files
+    from hullcal.simulation.study import as_csv, configuration
 
     rows = study.rates()
     if form == "csv":
-        return files.rates_csv(rows)
+        return as_csv(rows)
     if form == "json":
-        content = {"configuration": files.configuration(study.grid), "rates": rows}
+        content = {"configuration": configuration(study.grid), "rates": rows}
         return json.dumps(content, indent=2)
     return _table(study.grid, rows)
 

@@ -51,7 +51,6 @@ def command(
     """
     import hullcal
     from hullcal import io
-    from hullcal.simulation.specs import minimizer_of
 
     check_outputs(force=force, output=output)
     if output is not None and output.suffix.lower() not in (".json", ".csv", ".txt", ""):
@@ -59,8 +58,7 @@ def command(
             f"`--output` must end in .json, .csv or .txt; got {output.name!r}. Choose one of them."
         )
     classifiers, labels = files.read()
-    search = minimizer_of(minimizer).minimizer
-    found = hullcal.minimize(classifiers, labels, measure=measure, minimizer=search, rng=seed)
+    found = hullcal.minimize(classifiers, labels, measure=measure, minimizer=minimizer, rng=seed)
     lines = "\n".join(repr(float(weight)) for weight in found.weights)
     tell(f"{found}\nseed {found.seed}")
     if output is None:

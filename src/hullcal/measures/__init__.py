@@ -35,12 +35,17 @@ def available() -> tuple[str, ...]:
 
 
 def resolve(measure: str | Measure | Callable[..., Any]) -> Measure:
-    """The measure of a name; a measure or a callable as it is."""
+    """The measure of a name; a measure or a callable as it is.
+
+    >>> resolve("ece_conf:5")
+    ConfidenceECE(n_bins=5, smooth=False)
+    """
     if isinstance(measure, Measure):
         return measure
     if callable(measure) and not isinstance(measure, type):
         return CustomMeasure(function=measure)
-    return named(measure, _registry(), "measure", "a Measure or a callable g(probs, labels)")
+    alternative = "a Measure or a callable g(probs, labels)"
+    return named(measure, _registry(), "measure", alternative, number="n_bins")
 
 
 def __getattr__(name: str) -> Any:

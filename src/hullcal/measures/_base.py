@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
@@ -11,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hullcal._validation import HullcalWarning, InvalidInputError, check_single
+from hullcal._validation import InvalidInputError, check_single, warn
 
 Floats = NDArray[np.float64]
 
@@ -167,7 +166,7 @@ class Measure:
         """What the loop over entries must know."""
         raise NotImplementedError
 
-    def check(self, n_samples: int, *, stacklevel: int = 3) -> None:
+    def check(self, n_samples: int) -> None:
         """Refuse data for which the measure is not defined; warn of data for which it says little."""
         if n_samples < self.min_samples:
             raise InvalidInputError(
@@ -176,11 +175,9 @@ class Measure:
             )
         n_bins = max(2, getattr(self, "n_bins", 2))
         if n_samples < n_bins:
-            warnings.warn(
+            warn(
                 f"{n_samples} rows are fewer than the {n_bins} that measure `{self.name}` needs to "
-                "say much.",
-                HullcalWarning,
-                stacklevel=stacklevel,
+                "say much."
             )
 
     def settings(self) -> dict[str, Any]:

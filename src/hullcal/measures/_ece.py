@@ -47,14 +47,17 @@ class ECE(Measure):
         return edges(self.n_bins)
 
 
-class Either:
-    """Of two loops the one that the field `smooth` chooses; the class itself has the first."""
-
+class _Either:
     def __init__(self, plain: Callable[..., Any], smooth: Callable[..., Any]) -> None:
         self._plain, self._smooth = plain, smooth
 
     def __get__(self, measure: Any, kind: type) -> Any:
         return self._smooth if measure is not None and measure.smooth else self._plain
+
+
+def either(plain: Callable[..., Any], smooth: Callable[..., Any]) -> Any:
+    """Of two loops the one that the field `smooth` chooses; the class itself has the first."""
+    return _Either(plain, smooth)
 
 
 #: Sums kept for each hat. Neighbouring rows often share a hat, and an addition to a sum has to wait for

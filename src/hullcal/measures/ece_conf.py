@@ -15,7 +15,7 @@ from hullcal._compiled.places import again
 from hullcal._compiled.sums import absolute_distance
 from hullcal.binning import bin_index, bin_indices
 from hullcal.measures._base import ROUNDING, Floats, Measure, as_floats
-from hullcal.measures._ece import ECE, Either, add_to_hats, hat_of, hats_of
+from hullcal.measures._ece import ECE, add_to_hats, either, hat_of, hats_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,8 +187,8 @@ def _value_smooth(mixed, labels, row_weights, edges, offset, state, scratch):  #
     return _finish(state, offset, edges, mixed.shape[1])
 
 
-ConfidenceECE.value = Either(_value, _value_smooth)
-ConfidenceECE.accumulate = Either(_accumulate, _accumulate_smooth)
+ConfidenceECE.value = either(_value, _value_smooth)
+ConfidenceECE.accumulate = either(_accumulate, _accumulate_smooth)
 ConfidenceECE.finish = staticmethod(_finish)
 
 
@@ -287,7 +287,7 @@ def _value_of_entries_smooth(mixed, labels, row_weights, parameters, offset, sta
     return _finish(state, offset, edges, n_samples)
 
 
-_OverEntries.value = Either(_value_of_entries, _value_of_entries_smooth)
+_OverEntries.value = either(_value_of_entries, _value_of_entries_smooth)
 
 
 @compiled
@@ -326,4 +326,4 @@ def _drawn(mixed, classes, bounds, ends, labels, n):  # type: ignore[no-untyped-
     return mixed[top], hits - count * mixed[top]
 
 
-_OverEntries.of_draws = Either(_of_draws, _of_draws_smooth)
+_OverEntries.of_draws = either(_of_draws, _of_draws_smooth)

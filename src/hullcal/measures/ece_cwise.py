@@ -15,7 +15,7 @@ from hullcal._compiled.places import again, all_once
 from hullcal._compiled.sums import absolute_distance
 from hullcal.binning import bin_index, bin_indices, edges
 from hullcal.measures._base import ROUNDING, Floats, Measure, as_floats
-from hullcal.measures._ece import ECE, Either, hats_of
+from hullcal.measures._ece import ECE, either, hats_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,9 +196,9 @@ def _value_smooth(mixed, labels, row_weights, edges, offset, state, scratch):  #
     return _finish_smooth(state, offset, edges, mixed.shape[1])
 
 
-ClasswiseECE.value = Either(_value, _value_smooth)
-ClasswiseECE.accumulate = Either(_accumulate, _accumulate_smooth)
-ClasswiseECE.finish = Either(_finish, _finish_smooth)
+ClasswiseECE.value = either(_value, _value_smooth)
+ClasswiseECE.accumulate = either(_accumulate, _accumulate_smooth)
+ClasswiseECE.finish = either(_finish, _finish_smooth)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,10 +36,14 @@ def available() -> tuple[str, ...]:
 
 
 def resolve(minimizer: str | Minimizer) -> Minimizer:
-    """The search of a name; a search as it is."""
+    """The search of a name; a search as it is.
+
+    >>> resolve("pairwise:200")
+    Pairwise(max_evaluations=200)
+    """
     if isinstance(minimizer, Minimizer):
         return minimizer
-    return named(minimizer, _registry(), "minimizer", "a Minimizer")
+    return named(minimizer, _registry(), "minimizer", "a Minimizer", number="max_evaluations")
 
 
 def __getattr__(name: str) -> Any:

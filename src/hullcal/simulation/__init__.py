@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from hullcal.simulation import protocols
-from hullcal.simulation.blocks import StudyError
-from hullcal.simulation.errors import ErrorRates, error_rates
 from hullcal.simulation.grid import Grid
 from hullcal.simulation.rates import wilson
+from hullcal.simulation.running import StudyError, WorkerDied
 from hullcal.simulation.scenarios import HOLDS, Simulated, scenario
-from hullcal.simulation.study import Study, run
-from hullcal.simulation.workers import WorkerDied
+from hullcal.simulation.study import ErrorRates, Study, error_rates, run
 
 # Last, since a file of the same name stands where the function is to stand.
 from hullcal.simulation.boundary import boundary, in_hull, project  # isort: skip

@@ -42,8 +42,7 @@ def in_hull(members: ArrayLike, point: ArrayLike) -> bool:
     >>> in_hull([[0.8, 0.2], [0.4, 0.6]], [0.5, 0.5])
     True
     """
-    corners = _members(members)
-    given = _distribution(point, "point", corners.shape[1])
+    corners, given = _checked(members, point=point)
     return bool(hull.in_hull(corners[None], given[None])[0])
 
 
@@ -53,9 +52,7 @@ def project(members: ArrayLike, point: ArrayLike) -> Projection:
     Parameters
     ----------
     members : array-like of shape (n_members, n_classes)
-        Distributions over the classes.
     point : array-like of shape (n_classes,)
-        A distribution.
 
     Returns
     -------
@@ -67,10 +64,8 @@ def project(members: ArrayLike, point: ArrayLike) -> Projection:
     >>> project([[0.75, 0.25], [0.5, 0.5]], [0.0, 1.0])
     Projection(point=array([0.5, 0.5]), weights=array([0., 1.]))
     """
-    corners = _members(members)
-    given = _distribution(point, "point", corners.shape[1])
-    corners = corners.astype(np.float64)
-    weights = nearest(corners, given.astype(np.float64))
+    corners, given = (array.astype(np.float64) for array in _checked(members, point=point))
+    weights = nearest(corners, given)
     return Projection(weights @ corners, weights)
 
 
@@ -99,12 +94,9 @@ def boundary(members: ArrayLike, start: ArrayLike, corner: ArrayLike) -> Floats:
     >>> boundary([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5], [1, 0])
     array([0.75, 0.25])
     """
-    corners = _members(members)
-    ends = [
-        _distribution(x, n, corners.shape[1]) for x, n in ((start, "start"), (corner, "corner"))
-    ]
-    exact = all(array.dtype.itemsize >= 8 for array in (corners, *ends))
-    whole, first, last = (array.astype(np.float64)[None] for array in (corners, *ends))
+    arrays = _checked(members, start=start, corner=corner)
+    exact = all(array.dtype.itemsize >= 8 for array in arrays)
+    whole, first, last = (array.astype(np.float64)[None] for array in arrays)
     tolerance = TOLERANCE if exact else COARSE_TOLERANCE
     found: Floats = along(first, last, boundaries(whole, first, last, tolerance=tolerance))[0]
     return found
@@ -122,25 +114,19 @@ def boundaries(
 ) -> Floats:
     """The largest step in [0, 1] with which each ray is still in its hull; unchecked.
 
-    A start that is beyond every member in some class is outside at once, which decides most
-    instances of the paper's study. The others cost one projection for the start, and a few for the step.
-
-    Parameters
-    ----------
-    members : ndarray of shape (n_samples, n_members, n_classes)
-    starts, corners : ndarray of shape (n_samples, n_classes)
-    tolerance : float
-        The total variation from the hull that still counts as inside.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-        NaN where the start is outside the hull.
+    `members` has shape (n_samples, n_members, n_classes), the ends of the rays (n_samples, n_classes).
+    A step is NaN where the start is outside the hull. A start that is beyond every member in some class
+    is outside at once, which decides most instances of the paper's study; the others cost a few
+    projections.
     """
     # Between distributions no coordinate differs by more than the total variation.
     above = members.max(axis=1) + tolerance - starts
     below = starts - members.min(axis=1) + tolerance
-    steps = _steps_in_box(above, below, corners - starts)
+    rays = corners - starts
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        in_box = np.where(rays > 0.0, above, below) / np.abs(rays)
+    # How far each ray stays between the smallest and largest members of every class.
+    steps: Floats = np.clip(np.where(rays == 0.0, np.inf, in_box).min(axis=1), 0.0, 1.0)
     steps[(above < 0.0).any(axis=1) | (below < 0.0).any(axis=1)] = np.nan
     for n in np.flatnonzero(~np.isnan(steps)):
         if total_variation(beyond(members[n], starts[n])) > tolerance:
@@ -150,25 +136,15 @@ def boundaries(
     return steps
 
 
-def _steps_in_box(above: Floats, below: Floats, rays: Floats) -> Floats:
-    """How far each ray stays between the smallest and largest members of every class."""
-    room = np.where(rays > 0.0, above, below)
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        steps = np.where(rays == 0.0, np.inf, room / np.abs(rays))
-    bounded: Floats = np.clip(steps.min(axis=1), 0.0, 1.0)
-    return bounded
-
-
 def _last_step(
     members: Floats, start: Floats, corner: Floats, step: float, tolerance: float
 ) -> float:
     """Newton's method on the distance from the hull, from a step that is too long or just right.
 
     The distance of (1 - s) start + s corner is a convex function of s, so Newton's steps come down
-    to the largest s that is near enough without passing it. A tangent is a plane that separates the
-    point from the hull. On a polytope about four projections suffice, and no size or degeneracy
-    of the members upsets them as it does a linear program: HiGHS drops coefficients below 1e-9
-    and forgives 1e-7, and predictions are often smaller than both.
+    to the largest s that is near enough without passing it, in about four projections. A linear program
+    would not do: HiGHS drops coefficients below 1e-9 and forgives 1e-7, and predictions are often
+    smaller than both.
     """
     ray = corner - start
     while step > 0.0:
@@ -185,32 +161,27 @@ def _last_step(
     return 0.0
 
 
-def _members(members: ArrayLike) -> NDArray[Any]:
-    """Validate the members of one instance."""
-    array = as_array(members, "members").array
-    if array.ndim != 2 or array.shape[0] < 1 or array.shape[1] < 2:
+def _checked(members: ArrayLike, **points: ArrayLike) -> list[NDArray[Any]]:
+    """The members of one instance and distributions over its classes, refused if they are not."""
+    corners = as_array(members, "members").array
+    if corners.ndim != 2 or corners.shape[0] < 1 or corners.shape[1] < 2:
         rule = "must have shape (n_members, n_classes) with at least 2 classes"
         repair = "Give the members of one instance: `probs[n]`."
-        raise refusal("members", rule, f"shape {array.shape}", repair)
-    return _on_simplex(array, "members")
-
-
-def _distribution(value: ArrayLike, name: str, n_classes: int) -> NDArray[Any]:
-    """Validate one distribution over the members' classes."""
-    array = as_array(value, name).array
-    if array.shape != (n_classes,):
-        rule = f"must have shape ({n_classes},), one number for each class of the members"
-        repair = "Give a single distribution."
-        raise refusal(name, rule, f"shape {array.shape}", repair)
-    return _on_simplex(array, name)
-
-
-def _on_simplex(array: NDArray[Any], name: str) -> NDArray[Any]:
-    """Refuse what is no distribution; leave the rest as it came, as renormalising could move it."""
-    try:
-        check_probs(np.atleast_2d(array))
-    except InvalidInputError as error:
-        rule = "must hold numbers of at least 0 whose sum over the classes is 1"
-        repair = "Divide by the sum, or see whether the axes are in order."
-        raise refusal(name, rule, reprlib.repr(array.tolist()), repair) from error
-    return array
+        raise refusal("members", rule, f"shape {corners.shape}", repair)
+    arrays = {"members": corners}
+    for name, point in points.items():
+        arrays[name] = as_array(point, name).array
+        if arrays[name].shape != corners.shape[1:]:
+            rule = (
+                f"must have shape ({corners.shape[1]},), one number for each class of the members"
+            )
+            raise refusal(name, rule, f"shape {arrays[name].shape}", "Give a single distribution.")
+    for name, array in arrays.items():
+        try:
+            check_probs(np.atleast_2d(array))
+        except InvalidInputError as error:
+            rule = "must hold numbers of at least 0 whose sum over the classes is 1"
+            repair = "Divide by the sum, or see whether the axes are in order."
+            raise refusal(name, rule, reprlib.repr(array.tolist()), repair) from error
+    # As they came: renormalising could move them.
+    return list(arrays.values())

@@ -4,44 +4,37 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hullcal import pvalues
+from hullcal import measures, minimizers, nulls
 from hullcal._validation import (
-    HullcalWarning,
     InvalidInputError,
     check_fraction,
     check_integer,
     check_positive,
     check_seed,
+    refusal,
 )
+from hullcal.algorithm import check_level as check_level
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
+from hullcal.nulls import Null
 from hullcal.simulation import protocols
-from hullcal.simulation.scenarios import HOLDS, Simulated, scenario
-from hullcal.simulation.specs import Test, measure_of, minimizer_of, null_of
-
-__all__ = ["ALPHA", "Cell", "Grid"]
+from hullcal.simulation.running import Source, Test
+from hullcal.simulation.scenarios import FIXED, check_name, check_strength, scenario
 
 #: The levels of the paper's figures.
 ALPHA = (0.05, 0.13, 0.21, 0.30, 0.38, 0.46, 0.54, 0.62, 0.70, 0.79, 0.87, 0.95)
 
-#: What a scenario takes no notice of, and what it has instead: cells that differ there are one cell.
-_FIXED: dict[str, dict[str, Any]] = {
-    "S1": {"strength": None},
-    "S1_vertex": {"strength": None},
-    "calibrated": {"n_members": 2, "n_classes": 2, "spread": None, "strength": None},
-}
-_DATA, _TEST = 0, 1
-
-Value = TypeVar("Value")
+#: The axes of a test, and where their names are looked up.
+_ROOMS: dict[str, Any] = {"measure": measures, "null": nulls, "minimizer": minimizers}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,43 +49,37 @@ class Cell:
     strength: float | None
     protocol: str
 
-    @cached_property
+    def source(self) -> Source:
+        """Where its data sets come from; no other cell of any grid matters to them."""
+        protocol = protocols.resolve(self.protocol)
+        # Protocols that make the same data share their streams, so that only the tests differ.
+        words = replace(self, protocol=protocol.of_data().name).key
+        return Source(
+            name=str(self),
+            key=self.key,
+            stream=(int(words[:8], 16), int(words[8:], 16)),
+            sizes=(self.n_samples, self.n_members, self.n_classes),
+            draw=self.draw,
+            protocol=protocol,
+        )
+
+    @property
     def key(self) -> str:
-        """64 bits of this cell's own, in hexadecimal; no other cell of any grid matters to them."""
+        """64 bits of this cell's own, in hexadecimal."""
         text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    def draw(self, seed: int, r: int) -> Simulated:
-        """Data set r."""
-        fixed = _FIXED.get(self.scenario, {})
-        wanted = {
-            name: value
-            for name, value in asdict(self).items()
-            if name not in fixed and name != "scenario"
-        }
-        rng = np.random.default_rng(self._stream(seed, r, _DATA))
-        return scenario(self.scenario, rng=rng, **wanted)
-
-    def test_seed(self, seed: int, r: int) -> int:
-        """The seed of every test of data set r: measures and nulls are compared on common draws."""
-        words = self._stream(seed, r, _TEST).generate_state(4)
-        return sum(int(word) << (32 * i) for i, word in enumerate(words))
-
-    def _stream(self, seed: int, r: int, purpose: int) -> np.random.SeedSequence:
-        # Protocols that make the same data share them, so that only their tests differ.
-        data = replace(self, protocol=protocols.resolve(self.protocol).of_data().name)
-        # Words of the spawn key cannot run into those of the seed, which numpy pads.
-        high, low = int(data.key[:8], 16), int(data.key[8:], 16)
-        return np.random.SeedSequence(seed, spawn_key=(high, low, r, purpose))
-
-    def described(self) -> dict[str, Any]:
-        """What plays a part here, by name."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+    def draw(self, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Predictions and labels of a data set."""
+        wanted = asdict(self)
+        for name in FIXED.get(self.scenario, {}):
+            del wanted[name]
+        data = scenario(wanted.pop("scenario"), rng=rng, **wanted)
+        return data.probs, data.labels
 
     def __str__(self) -> str:
-        given = self.described()
-        name = given.pop("scenario")
-        return f"{name} ({', '.join(f'{key}={value}' for key, value in given.items())})"
+        name, *given = ((key, value) for key, value in asdict(self).items() if value is not None)
+        return f"{name[1]} ({', '.join(f'{key}={value}' for key, value in given)})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +102,7 @@ class Grid:
         "paper", "authors", or one of these with switches; see `hullcal.simulation.protocols`.
     measure : str, Measure, or sequence of them
         As in "ece_conf", or "ece_conf:5" for five bins.
-    null : str or sequence of str
+    null : str, Null, or sequence of them
     minimizer : str, Minimizer, or sequence of them
         As in "steepest", or "steepest:60" for a budget of 60 evaluations a start.
     n_datasets : int
@@ -144,7 +131,7 @@ class Grid:
         *("ece_conf:5", "ece_conf:10", "ece_cwise:5", "ece_cwise:10"),
         *("hl_cwise:5", "hl_cwise:10", "skce_ul"),
     )
-    null: str | Iterable[str] = "paper"
+    null: str | Null | Iterable[str | Null] = "paper"
     minimizer: str | Minimizer | Iterable[str | Minimizer] = "steepest"
     n_datasets: int = 1000
     n_resamples: int = 100
@@ -153,102 +140,107 @@ class Grid:
 
     def __post_init__(self) -> None:
         checks: dict[str, Callable[[Any], Any]] = {
-            "scenario": _scenario,
+            "scenario": lambda value: check_name(value, "scenario"),
             "n_samples": lambda value: check_integer(value, "n_samples", 1),
             "n_members": lambda value: check_integer(value, "n_members", 1),
             "n_classes": lambda value: check_integer(value, "n_classes", 2),
             "spread": lambda value: check_positive(value, "spread"),
-            "strength": _strength,
+            "strength": check_strength,
             "protocol": lambda value: protocols.resolve(value).name,
-            "measure": measure_of,
-            "null": null_of,
-            "minimizer": minimizer_of,
+            **{name: room.resolve for name, room in _ROOMS.items()},
             "alpha": lambda value: check_fraction(value, "alpha"),
         }
         for name, check in checks.items():
-            object.__setattr__(self, name, _several(getattr(self, name), name, check))
+            values = [check(value) for value in several(getattr(self, name), name)]
+            object.__setattr__(self, name, tuple(dict.fromkeys(values)))
         for name in ("n_datasets", "n_resamples"):
             object.__setattr__(self, name, check_integer(getattr(self, name), name, 1))
-        object.__setattr__(self, "seed", _seed(self.seed))
+        drawn = self.seed is None or isinstance(self.seed, np.random.Generator)
+        seed = check_seed(self.seed) if drawn else check_integer(self.seed, "seed", 0)
+        object.__setattr__(self, "seed", seed)
         for cell, test in product(self.cells, self.tests):
-            test.check(cell.n_samples, cell.n_members, protocols.resolve(cell.protocol))
+            test.check(cell.source())
         levels: Any = self.alpha
-        if pvalues.rejections_allowed(self.n_resamples, min(levels)) == 0:
-            warnings.warn(
-                f"no p-value of {self.n_resamples} resamples can be {min(levels):g} or less, so "
-                f"nothing is rejected at that level; the smallest `n_resamples` that could is "
-                f"{pvalues.smallest_n_resamples(min(levels))}.",
-                HullcalWarning,
-                stacklevel=3,
-            )
+        check_level(min(levels), self.n_resamples)
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
-        """The distributions of data, each once."""
+        """The distributions of data, each once: some differ only in what their scenario ignores."""
         names = [field.name for field in fields(Cell)]
         every = (
             dict(zip(names, values, strict=True))
             for values in product(*(getattr(self, name) for name in names))
         )
         return tuple(
-            dict.fromkeys(Cell(**(values | _FIXED.get(values["scenario"], {}))) for values in every)
+            dict.fromkeys(Cell(**(values | FIXED.get(values["scenario"], {}))) for values in every)
         )
 
     @cached_property
     def tests(self) -> tuple[Test, ...]:
         """The ways in which every data set is tested."""
-        measures: Any = self.measure
-        searches: Any = self.minimizer
-        return tuple(
-            Test(measure=measure, null=null, minimizer=minimizer)
-            for measure, null, minimizer in product(measures, self.null, searches)
-        )
+        parts = product(*(getattr(self, name) for name in _ROOMS))
+        return tuple(Test(**dict(zip(_ROOMS, each, strict=True))) for each in parts)
 
     @property
     def n_tests(self) -> int:
         """How many tests the study runs."""
         return len(self.cells) * len(self.tests) * self.n_datasets
 
+    def names(self) -> list[dict[str, Any]]:
+        """What a table calls the tests of each cell, in its order."""
+        return [asdict(cell) | _called(test) for cell, test in product(self.cells, self.tests)]
+
     def configuration(self) -> dict[str, Any]:
         """All that determines the numbers, as JSON can hold it."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in ("measure", "minimizer"):
-            values[name] = [each.described() for each in values[name]]
+        for name, room in _ROOMS.items():
+            values[name] = [_spec(each, room) for each in values[name]]
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in values.items()
         }
 
 
-def _several(values: Any, name: str, check: Callable[[Any], Value]) -> tuple[Value, ...]:
-    """One value or several, each checked, none twice."""
-    several = isinstance(values, Iterable) and not isinstance(values, str)
-    single = not several or getattr(values, "ndim", 1) == 0
-    checked = tuple(dict.fromkeys(check(value) for value in ((values,) if single else values)))
-    if not checked:
-        raise InvalidInputError(f"`{name}` must have at least one value; got none. Leave it out.")
-    return checked
+def several(values: Any, name: str) -> list[Any]:
+    """One value or several, as a list; None is no value."""
+    one = isinstance(values, str) or not isinstance(values, Iterable)
+    found = [values] if one or getattr(values, "ndim", 1) == 0 else list(values)
+    if not found or any(value is None for value in found):
+        raise refusal(name, "must have at least one value", "none", "Leave it out.")
+    return found
 
 
-def _scenario(name: Any) -> str:
-    if isinstance(name, str) and name in HOLDS:
-        return name
-    raise InvalidInputError(
-        f"`scenario` must be one of {', '.join(HOLDS)}; got {name!r:.80}. Mind the spelling."
-    )
+def _called(test: Test) -> dict[str, Any]:
+    """What a table calls a test: settings show where they are not those of the plain name."""
+    budget = test.minimizer.max_evaluations
+    return {
+        "measure": label(test.measure, measures),
+        "n_bins": getattr(test.measure, "n_bins", None),
+        "null": label(test.null, nulls),
+        "minimizer": test.minimizer.name + ("" if budget is None else f":{budget}"),
+    }
 
 
-def _strength(value: Any) -> float:
-    number = check_positive(value, "strength")
-    if number > 1.0:
-        raise InvalidInputError(
-            f"`strength` must be at most 1, which leads to the corner; got {number!r}. "
-            "Pass for example `strength=1.0`."
-        )
-    return number
+def label(value: Measure | Null, room: Any) -> str:
+    """The name of a measure or null, with what its plain name does not say, but for the bins."""
+    own, name = value.settings(), value.name
+    plain = room.resolve(name).settings() if name in room.available() else {}
+    # A callable's only setting is its name.
+    odd = [
+        f"{key}={each}"
+        for key, each in own.items()
+        if key != "n_bins" and each not in (plain.get(key), name)
+    ]
+    return f"{name}({', '.join(odd)})" if odd else name
 
 
-def _seed(seed: Any) -> int:
-    if seed is None or isinstance(seed, np.random.Generator):
-        return check_seed(seed)
-    return check_integer(seed, "seed", 0)
+def _spec(value: Any, room: Any) -> Any:
+    """The name that gives a value again, as in ``ece_conf:5``, or its settings where none does."""
+    number = getattr(value, "n_bins", getattr(value, "max_evaluations", None))
+    name = value.name if number is None else f"{value.name}:{number}"
+    try:
+        if room.resolve(name) == value:
+            return name
+    except InvalidInputError:
+        pass
+    return {"name": value.name, "settings": value.settings()}

@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._validation import HullcalWarning, InvalidInputError, check_positive, refusal
+from hullcal._validation import HullcalWarning, check_positive, refusal
 from hullcal.algorithm import minimize
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
 from hullcal.sets import ClassifierSet
-from hullcal.simulation.draws import labels
-
-__all__ = ["AMOUNTS", "Alternative", "check_amount", "distance"]
+from hullcal.simulation.scenarios import draw_labels
 
 Floats = NDArray[np.float64]
 
@@ -32,10 +30,8 @@ _ROOM = 10_000_000
 def check_amount(miscalibration: Any, amount: Any) -> float:
     """A size of miscalibration, checked; the usual one for None."""
     if not isinstance(miscalibration, str) or miscalibration not in AMOUNTS:
-        names = ", ".join(AMOUNTS)
-        raise InvalidInputError(
-            f"`miscalibration` must be one of {names}; got {miscalibration!r:.80}. Mind the spelling."
-        )
+        rule = f"must be one of {', '.join(AMOUNTS)}"
+        raise refusal("miscalibration", rule, f"{miscalibration!r:.80}", "Mind the spelling.")
     if amount is None:
         return AMOUNTS[miscalibration]
     if miscalibration == "temperature":
@@ -56,15 +52,8 @@ class Alternative:
         \eta_k \propto p_{w,k}^{1/T}, \qquad \eta = (1 - a) \, p_w + a \, e_c
 
     The first is the temperature T = `amount`; in the second, with a = `amount`, c is a random class
-    of each row ("corner") or the most probable one, the first of several ("closest").
-
-    Attributes
-    ----------
-    probs : ndarray of shape (n_samples, n_members, n_classes)
-    mixed : ndarray of shape (n_samples, n_classes)
-        p_w, the combination that would be calibrated.
-    miscalibration : str
-    amount : float
+    of each row ("corner") or the most probable one, the first of several ("closest"). `mixed` is p_w,
+    the combination that would be calibrated.
     """
 
     probs: NDArray[Any]
@@ -72,34 +61,29 @@ class Alternative:
     miscalibration: str
     amount: float
 
-    def draw(self, n_samples: int, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
+    def draw(self, rng: np.random.Generator, n_samples: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """Predictions and labels of a data set; rows repeat only where there are too few."""
         total = len(self.mixed)
         rows = rng.choice(total, size=n_samples, replace=n_samples > total)
-        return self.probs[rows], labels(self.truth(rows, rng), rng)
+        return self.probs[rows], draw_labels(self.truth(rows, rng), rng)
 
     def truth(self, rows: NDArray[Any], rng: np.random.Generator) -> Floats:
         """What the labels of these rows follow."""
         mixed = self.mixed[rows]
+        truth: Floats
         if self.miscalibration == "temperature":
-            return _tempered(mixed, self.amount)
+            # In logarithms; a class of 0 keeps 0.
+            with np.errstate(divide="ignore", over="ignore"):
+                logs = np.log(mixed)
+                powers = np.exp((logs - logs.max(axis=1, keepdims=True)) / self.amount)
+            truth = powers / powers.sum(axis=1, keepdims=True)
+            return truth
         n_classes = mixed.shape[1]
-        if self.miscalibration == "corner":
-            classes = rng.integers(n_classes, size=len(rows))
-        else:
-            classes = mixed.argmax(axis=1)
+        closest = self.miscalibration == "closest"
+        classes = mixed.argmax(axis=1) if closest else rng.integers(n_classes, size=len(rows))
         corners = classes[:, np.newaxis] == np.arange(n_classes)
-        truth: Floats = (1.0 - self.amount) * mixed + self.amount * corners
+        truth = (1.0 - self.amount) * mixed + self.amount * corners
         return truth
-
-
-def _tempered(mixed: Floats, temperature: float) -> Floats:
-    """Proportional to mixed ** (1 / temperature), in logarithms; a class of 0 keeps 0."""
-    with np.errstate(divide="ignore", over="ignore"):
-        logs = np.log(mixed)
-        powers = np.exp((logs - logs.max(axis=1, keepdims=True)) / temperature)
-    tempered: Floats = powers / powers.sum(axis=1, keepdims=True)
-    return tempered
 
 
 def distance(
@@ -111,21 +95,8 @@ def distance(
 ) -> dict[str, float]:
     """How far the alternative is from the hypothesis, on many rows.
 
-    Parameters
-    ----------
-    alternative : Alternative
-    measure, minimizer : Measure, Minimizer
-    rng : numpy.random.Generator
-        Draws the rows and labels.
-    seed : int
-        Of the searches.
-
-    Returns
-    -------
-    dict
-        `n_samples` of the rows; the measure `at_weights`, that is of p_w; its `minimum` over all
-        combinations; and `by_chance`, the minimum where labels follow p_w itself, which is not 0 for
-        a measure that is never negative.
+    The measure `at_weights`, that is of p_w; its `minimum` over all combinations; and `by_chance`, the
+    minimum where labels follow p_w itself, which is not 0 for a measure that is never negative.
     """
     total, n_members, n_classes = alternative.probs.shape
     pairwise = measure.accumulate is None and not hasattr(measure, "n_bins")
@@ -135,8 +106,8 @@ def distance(
     rows = rng.permutation(np.resize(rng.permutation(total), n_rows))
     mixed = alternative.mixed[rows]
     classifiers = ClassifierSet(alternative.probs[rows])
-    off = labels(alternative.truth(rows, rng), rng).astype(np.int32)
-    calibrated = labels(mixed, rng).astype(np.int32)
+    off = draw_labels(alternative.truth(rows, rng), rng).astype(np.int32)
+    calibrated = draw_labels(mixed, rng).astype(np.int32)
     columns, parameters = np.ascontiguousarray(mixed.T), measure.parameters(classifiers.mean())
 
     def smallest(drawn: NDArray[np.int32]) -> tuple[float, float]:

@@ -1,17 +1,18 @@
-"""How many rows does the test need to detect a miscalibration of these members?"""
+"""How many rows does the test need to detect a miscalibration of these members? A study of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from contextlib import closing
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hullcal import nulls
+from hullcal import measures, minimizers, nulls
 from hullcal._validation import (
-    InvalidInputError,
     check_fraction,
     check_integer,
     check_jobs,
@@ -19,20 +20,19 @@ from hullcal._validation import (
     check_weights,
     refusal,
 )
-from hullcal.algorithm import check_level
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
+from hullcal.notes import Note
 from hullcal.nulls import Null
-from hullcal.progress import reporting
+from hullcal.results import Result
 from hullcal.sets import ClassifierSet
+from hullcal.simulation.grid import check_level, label, several
 from hullcal.simulation.miscalibration import Alternative, check_amount, distance
-from hullcal.simulation.needed import Power, needed
 from hullcal.simulation.rates import wilson
-from hullcal.simulation.specs import MeasureSpec, measure_of, minimizer_of
-from hullcal.simulation.trials import Trials, run_trials
-from hullcal.simulation.workers import check_pickles
+from hullcal.simulation.running import Source, Test, run_tests
 
-__all__ = ["Power", "power"]
+Floats = NDArray[np.float64]
+Interval = tuple[int | None, int | None]
 
 #: The stream of the distance; those of data sets begin with a number of rows.
 _DISTANCE = (0,)
@@ -65,48 +65,38 @@ def power(
 
     Rows are drawn from the given predictions, and labels from a truth that is off the combination
     p_w by a stated amount; no labels are needed. The test asks whether *any* combination is
-    calibrated, and a large hull holds many: mixing members may repair part of the miscalibration, or
-    all of it, and then there is little or nothing to detect. So the result also says how far the
-    alternative is from the hypothesis (`distance`): the measure at p_w beside its minimum over the
-    hull. (Null "refit" asks whether the hull contains the truth, and may reject where that
-    minimum is small.)
+    calibrated: mixing members may repair part of the miscalibration, or all of it, and then there is
+    little or nothing to detect. So the result also says how far the alternative is from the hypothesis
+    (`distance`). (Null "refit" asks whether the hull contains the truth, and may reject all the same.)
 
     Parameters
     ----------
     probs : array-like of shape (n_samples, n_members, n_classes)
-        Predictions of the members, as for `calibration_test`. Rows are drawn without replacement, and
-        with replacement for more rows than there are.
+        Predictions of the members, with `classes`, `from_logits` and `from_log` as for
+        `calibration_test`. Rows repeat in a data set only where there are too few.
     miscalibration : {"temperature", "corner", "closest"}
         What the truth is: proportional to p_w ** (1 / amount); or (1 - amount) p_w + amount times the
         corner of a random class of each row, which on average adds the uniform distribution (as in
         S3); or the same with the corner of the most probable class (as in S2).
     amount : float, optional
         A temperature above 1 makes the members overconfident, one below 1 underconfident, and 1 is no
-        miscalibration, so that the rates are the level of the test. Shares of the way to a corner lie
-        in [0, 1], and 0 is none. Left out: temperature 1.5, or a share of 0.2.
+        miscalibration. Shares of the way to a corner lie in [0, 1], and 0 is none. Left out:
+        temperature 1.5, or a share of 0.2.
     n_samples : int or sequence of int, optional
         Numbers of rows to try. Left out: 1/8, 1/4, 1/2, 1 and 2 times the rows given, of which at
         most 2000 are counted.
-    measure, null, minimizer
-        The test, as for `calibration_test`; "ece_conf:5" has five bins.
+    measure, null, minimizer, alpha, n_resamples
+        The test, as for `calibration_test`.
     weights : "mean" or array-like of shape (n_members,)
         w, the combination that would be calibrated.
     n_datasets : int
         R, data sets for each number of rows.
-    n_resamples : int
-        D, null values of each test.
-    alpha : float
-        Level of the test.
     target : float
         The power that is wanted, above `alpha`.
-    classes, from_logits, from_log
-        As for `calibration_test`.
     rng : int, numpy.random.Generator or None
         Seed; the one used is kept in the result. Data set r of N rows depends on (seed, N, r) alone.
-    n_jobs : int
-        Processes; -1 for one a core. Their number never changes a result.
-    progress : bool or callable
-        True shows a bar on stderr; a callable gets (done, total) in tests.
+    n_jobs, progress
+        As for `run`; neither changes a result.
 
     Returns
     -------
@@ -114,10 +104,8 @@ def power(
 
     Raises
     ------
-    StudyError
-        If a test fails; it names the data set.
-    WorkerDied
-        If a worker process is lost.
+    StudyError, WorkerDied
+        If a test fails, or a worker process is lost.
 
     Examples
     --------
@@ -130,45 +118,53 @@ def power(
     classifiers = ClassifierSet.of(
         probs, classes=classes, from_logits=from_logits, from_log=from_log
     )
+    n_rows, n_members, n_classes = classifiers.probs.shape
     amount = check_amount(miscalibration, amount)
-    g, reference = measure_of(measure).measure, nulls.resolve(null)
-    chosen = minimizer_of(minimizer).minimizer
+    g, reference = measures.resolve(measure), nulls.resolve(null)
+    chosen = minimizers.resolve(minimizer)
     easy = g.easily_searched and reference.one_by_one
     search = chosen.budgeted(in_test=True, easy=easy)
-    search.check(g, classifiers.n_members)
-    reference.check(g, search)
-    sizes = _sizes(n_samples, classifiers.n_samples, g)
-    g.check(sizes[0], stacklevel=3)
-    w = _weights(weights, classifiers.n_members)
-    n_datasets = check_integer(n_datasets, "n_datasets", 1)
-    alpha, n_resamples = check_level(alpha, n_resamples)
-    target = _target(target, alpha)
-    jobs, seed = check_jobs(n_jobs), check_seed(rng)
+    sizes = _sizes(n_samples, n_rows, g)
+    w = _weights(weights, n_members)
     alternative = Alternative(
         probs=classifiers.probs,
         mixed=classifiers.mix(w),
         miscalibration=miscalibration,
         amount=amount,
     )
-    trials = Trials(alternative, g, reference, search, n_resamples, alpha, seed)
-    if jobs > 1:
-        check_pickles(measure=g, null=reference, minimizer=search)
-    with reporting(progress, "tests") as report:
-        if report is not None:
-            report(0, len(sizes) * n_datasets)
-        stream = np.random.SeedSequence(seed, spawn_key=_DISTANCE)
-        far = distance(
-            alternative, g, chosen.budgeted(in_test=True), np.random.default_rng(stream), seed
+    sources = [
+        Source(
+            name=f"{size} rows",
+            key=str(size),
+            stream=(size,),
+            sizes=(size, n_members, n_classes),
+            draw=partial(alternative.draw, n_samples=size),
         )
-        rejections = dict.fromkeys(sizes, 0)
-        done = 0
-        with closing(run_trials(trials, sizes, n_datasets, jobs)) as results:
-            for (size, first, last), count in results:
-                rejections[size] += count
-                done += last - first
-                if report is not None:
-                    report(done, len(sizes) * n_datasets)
-    rates = [(count / n_datasets, *wilson(count, n_datasets)) for count in rejections.values()]
+        # The largest first, so that no worker is left with one in the end.
+        for size in reversed(sizes)
+    ]
+    test = Test(measure=g, null=reference, minimizer=search)
+    test.check(sources[-1])
+    n_datasets = check_integer(n_datasets, "n_datasets", 1)
+    alpha, n_resamples = check_level(alpha, n_resamples)
+    target = check_fraction(target, "target")
+    if target <= alpha:
+        rule = f"must be above `alpha`, {alpha:g}, which a test reaches without any miscalibration"
+        raise refusal("target", rule, f"{target:g}", "Pass for example `target=0.8`.")
+    seed = check_seed(rng)
+    values = run_tests(
+        sources,
+        [test],
+        n_datasets=n_datasets,
+        n_resamples=n_resamples,
+        seed=seed,
+        n_jobs=check_jobs(n_jobs),
+        progress=progress,
+    )
+    stream = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=_DISTANCE))
+    far = distance(alternative, g, chosen.budgeted(in_test=True), stream, seed)
+    rejections = np.count_nonzero(values[0, ::-1, 0] <= alpha, axis=1).tolist()
+    rates = [(count / n_datasets, *wilson(count, n_datasets)) for count in rejections]
     rows, interval = needed(sizes, rates, n_datasets, target)
     shares, lower, upper = np.array(rates).T
     return Power(
@@ -183,17 +179,15 @@ def power(
         amount=amount,
         distance=far,
         weights=w,
-        measure=MeasureSpec(g).name,
+        measure=label(g, measures),
         null=reference.name,
         minimizer=search.name,
         alpha=alpha,
         n_datasets=n_datasets,
         n_resamples=n_resamples,
-        n_rows=classifiers.n_samples,
+        n_rows=n_rows,
         settings={
-            "measure": g.settings(),
-            "minimizer": search.settings(),
-            "null": reference.settings(),
+            name: getattr(test, name).settings() for name in ("measure", "minimizer", "null")
         },
         seed=seed,
         notes=classifiers.notes,
@@ -206,17 +200,12 @@ def _sizes(n_samples: Any, n_rows: int, measure: Measure) -> list[int]:
         counted = min(n_rows, _MOST_ROWS)
         fewest = max(_FEWEST_ROWS, measure.min_samples)
         return sorted({max(fewest, round(share * counted)) for share in _SHARES})
-    several = isinstance(n_samples, Iterable) and not isinstance(n_samples, str)
-    single = not several or getattr(n_samples, "ndim", 1) == 0
-    values = [n_samples] if single else list(n_samples)
-    if not values:
-        raise InvalidInputError(
-            "`n_samples` must have at least one value; got none. Leave it out for the usual ones."
-        )
+    values = several(n_samples, "n_samples")
     return sorted({check_integer(value, "n_samples", 1) for value in values})
 
 
-def _weights(weights: Any, n_members: int) -> NDArray[np.float64]:
+def _weights(weights: Any, n_members: int) -> Floats:
+    """The weights of the combination that would be calibrated, checked."""
     if isinstance(weights, str):
         if weights != "mean":
             rule = 'must be "mean" or one weight per member'
@@ -225,9 +214,165 @@ def _weights(weights: Any, n_members: int) -> NDArray[np.float64]:
     return check_weights(weights, n_members)
 
 
-def _target(target: Any, alpha: float) -> float:
-    wanted = check_fraction(target, "target")
-    if wanted <= alpha:
-        rule = f"must be above `alpha`, {alpha:g}, which a test reaches without any miscalibration"
-        raise refusal("target", rule, f"{wanted:g}", "Pass for example `target=0.8`.")
-    return wanted
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Power(Result):
+    """The chance to detect a miscalibration, by number of rows.
+
+    Attributes
+    ----------
+    n_samples, power, lower, upper : ndarray
+        Numbers of rows that were tried, ascending; the share of data sets in which the hypothesis was
+        rejected; and Wilson's 95 % interval of each.
+    n_needed : int or None
+        Rows that give the power `target`; None if that is not between the numbers tried.
+    n_needed_interval : tuple of two ints or None
+        Where `n_needed` lies by the intervals of the rates. None for a lower end below the fewest
+        rows tried and for an upper end above the most; an end beyond the other side is that number.
+        It knows of the chance in the simulation, not of how well these rows stand for others.
+    distance : dict
+        The measure `at_weights`, its `minimum` over all combinations, and this minimum `by_chance`,
+        for labels without miscalibration, all on `n_samples` simulated rows.
+    weights : ndarray of shape (n_members,)
+        The combination from which labels are off.
+    n_rows : int
+        Rows of the given predictions; data sets of more rows repeat some.
+    settings : dict
+        Settings of measure, minimizer and null.
+    seed : int
+        Gives the same result again as `rng`.
+    notes : tuple of Note
+        What was done to the input.
+    """
+
+    n_samples: NDArray[np.int64]
+    power: Floats
+    lower: Floats
+    upper: Floats
+    target: float
+    n_needed: int | None
+    n_needed_interval: Interval
+    miscalibration: str
+    amount: float
+    distance: dict[str, float]
+    weights: Floats
+    measure: str
+    null: str
+    minimizer: str
+    alpha: float
+    n_datasets: int
+    n_resamples: int
+    n_rows: int
+    settings: dict[str, Any]
+    seed: int
+    notes: tuple[Note, ...] = ()
+
+    def __post_init__(self) -> None:
+        # Lists, as JSON has them, become what they were.
+        for name in ("n_samples", "power", "lower", "upper", "weights"):
+            kind = np.int64 if name == "n_samples" else np.float64
+            object.__setattr__(self, name, np.array(getattr(self, name), dtype=kind))
+        low, high = self.n_needed_interval
+        object.__setattr__(self, "n_needed_interval", (low, high))
+        super().__post_init__()
+
+    @property
+    def nothing_to_detect(self) -> bool:
+        """Whether the amount is that of no miscalibration, so that the rates are the level."""
+        return self.amount == (1.0 if self.miscalibration == "temperature" else 0.0)
+
+    def sentence(self) -> str:
+        """How many rows are needed, in words."""
+        what = f"{self.miscalibration} {self.amount:g}"
+        if self.nothing_to_detect:
+            return f"{what.capitalize()} is no miscalibration: the rates are the level of the test."
+        first, last = int(self.n_samples[0]), int(self.n_samples[-1])
+        detect = f"detect {what} with power {self.target:g} ({self.measure})"
+        if self.n_needed is not None:
+            low, high = self.n_needed_interval
+            between = f"{low or f'less than {first}'} to {high or f'more than {last}'}"
+            return f"About {self.n_needed} rows (95 % interval {between}) {detect}."
+        if _rising(self.power)[0] >= self.target:
+            return f"The fewest rows tried, {first}, {detect}; fewer may be enough."
+        return f"More than {last} rows, the most tried, are needed to {detect}."
+
+    def __str__(self) -> str:
+        far = self.distance
+        width = max(6, len(str(self.n_samples[-1])))
+        columns = (self.n_samples, self.power, self.lower, self.upper)
+        lines = [
+            f"Null {self.null}, alpha {self.alpha:g}; {self.n_datasets} data sets for each N, "
+            f"{self.n_resamples} resamples, seed {self.seed}",
+            f"{'N':>{width}}  power  95 % interval",
+            *(
+                f"{n:{width}d}  {rate:5.3f}  {low:.3f} to {high:.3f}"
+                for n, rate, low, high in zip(*columns, strict=True)
+            ),
+            self.sentence(),
+            f"On {far['n_samples']} simulated rows {self.measure} is {far['at_weights']:.3g} at the "
+            f"given weights, {far['minimum']:.3g} at the best ones, {far['by_chance']:.3g} by chance.",
+        ]
+        if len(self.weights) > 1:
+            lines.append(
+                "What mixing members repairs, a test for a calibrated combination cannot detect."
+            )
+        if self.n_samples[-1] > self.n_rows:
+            lines.append(f"Beyond N = {self.n_rows}, rows are drawn with replacement.")
+        return "\n".join(lines + [f"Note: {note}" for note in self.notes])
+
+
+def needed(
+    n_samples: Sequence[int],
+    rates: Sequence[tuple[float, float, float]],
+    n_datasets: int,
+    target: float,
+) -> tuple[int | None, Interval]:
+    """Rows that give the target, and their interval; None beyond the numbers tried, which ascend.
+
+    Rates are first made to rise with N (isotonic regression). Between two numbers of rows the normal
+    quantile of the power is taken to be linear in the square root of N, as it is for a statistic that
+    is near normal. Wilson's intervals are read in the same way: the upper ends say how few rows might
+    do, the lower ones how many might be needed.
+
+    >>> needed([100, 400], [(0.5, 0.4, 0.6), (0.9, 0.85, 0.95)], 100, 0.8)
+    (275, (202, 342))
+    >>> needed([100, 400], [(0.1, 0.05, 0.15), (0.5, 0.4, 0.6)], 100, 0.8)
+    (None, (400, None))
+    """
+    middle, lower, upper = (
+        _crossing(n_samples, curve, n_datasets, target) for curve in zip(*rates, strict=True)
+    )
+    first, last = n_samples[0], n_samples[-1]
+    low = None if upper == 0.0 else math.floor(min(upper, last))
+    high = None if math.isinf(lower) else math.ceil(max(lower, first))
+    return None if middle == 0.0 or math.isinf(middle) else math.ceil(middle), (low, high)
+
+
+def _crossing(
+    n_samples: Sequence[int], curve: Sequence[float], n_datasets: int, target: float
+) -> float:
+    """Where a curve reaches the target; 0 if before the first number, infinite if after the last."""
+    from scipy.special import ndtri
+
+    rising = _rising(curve)
+    if rising[0] >= target:
+        return 0.0
+    if rising[-1] < target:
+        return math.inf
+    after = int(np.argmax(rising >= target))
+    # A rate of 0 or 1 has no quantile; half a data set more or less gives it one.
+    half = 0.5 / (n_datasets + 1)
+    ends = ndtri(np.clip(rising[after - 1 : after + 1], half, 1.0 - half))
+    roots = np.sqrt(np.array(n_samples[after - 1 : after + 1], dtype=np.float64))
+    if ends[1] <= ends[0]:
+        return float(n_samples[after])
+    share = np.clip((ndtri(target) - ends[0]) / (ends[1] - ends[0]), 0.0, 1.0)
+    # Rounding must not lead beyond what was tried.
+    return min(float((roots[0] + share * (roots[1] - roots[0])) ** 2), float(n_samples[after]))
+
+
+def _rising(curve: ArrayLike) -> Floats:
+    """The nearest curve that never falls."""
+    from scipy.optimize import isotonic_regression
+
+    rising: Floats = isotonic_regression(np.asarray(curve, dtype=np.float64)).x
+    return rising

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hullcal import pvalues
+from hullcal._compiled.jit import compiled_value
 from hullcal._validation import InvalidInputError
-from hullcal.measures import Measure
-from hullcal.nulls import Null
-from hullcal.nulls.paper import Paper
+from hullcal.binning import edges, part_size
+from hullcal.measures import SKCE, ConfidenceECE, HosmerLemeshow, Measure
+from hullcal.nulls import Null, Paper
 from hullcal.results import CalibrationTestResult
-from hullcal.simulation.scripts import as_in_the_scripts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,12 +74,13 @@ class Protocol:
 
     def measure(self, measure: Measure) -> Measure:
         """The measure as this protocol computes it."""
-        return as_in_the_scripts(
-            measure,
-            first_class_bins=self.first_class_bins,
-            gaussian_kernel=self.gaussian_kernel,
-            right_closed_bins=self.right_closed_bins,
-        )
+        if self.right_closed_bins and type(measure) is ConfidenceECE and not measure.smooth:
+            return RightClosedECE(n_bins=measure.n_bins)
+        if self.first_class_bins and type(measure) is HosmerLemeshow:
+            return FirstClassHosmerLemeshow(n_bins=measure.n_bins)
+        if self.gaussian_kernel and type(measure) is SKCE:
+            return SKCE(estimator=measure.estimator, kernel="gaussian", bandwidth=2.0)
+        return measure
 
     def null(self, null: Null) -> Null:
         """The null as this protocol draws it."""
@@ -139,3 +141,47 @@ def _above_quantile(statistic: float, null: NDArray[np.float64]) -> float:
     share = (statistic - low) / (high - low) if np.isfinite(high) else 0.0
     # A statistic just above the least null value leaves 1 - 0 after rounding, and no level is above 1.
     return min(1.0, float(np.nextafter(1.0 - (place - 1 + share) / last, 2.0)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RightClosedECE(ConfidenceECE):
+    """Confidence ECE on bins ((j-1)/B, j/B]."""
+
+    def parameters(self, average: NDArray[np.floating]) -> NDArray[np.float64]:
+        # A value on an edge is below the next larger double, and so falls into the bin on the left.
+        return np.nextafter(edges(self.n_bins), np.inf)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstClassHosmerLemeshow(HosmerLemeshow):
+    """Hosmer–Lemeshow with the bins of the first class for all classes, on counts.
+
+    Rows that tie in the first class are cut where they stand. A cell without expectation, whose
+    quotient the scripts leave undefined, counts 0.
+    """
+
+    has_residual: ClassVar[bool] = False
+    order_matters: ClassVar[bool] = True
+
+
+@compiled_value
+def _value(mixed, labels, row_weights, parameters, offset, state, scratch):  # type: ignore[no-untyped-def]
+    n_classes, n_samples = mixed.shape
+    n_bins = int(parameters[0])
+    order = np.argsort(1.0 - mixed[0], kind="mergesort")[::-1]
+    total = 0.0
+    first = 0
+    for j in range(n_bins):
+        last = first + part_size(j, n_samples, n_bins)  # type: ignore[no-untyped-call]
+        for k in range(n_classes):
+            observed, expected = 0.0, 0.0
+            for i in range(first, last):
+                observed += int(labels[order[i]] == k)
+                expected += mixed[k, order[i]]
+            if expected > 0.0:
+                total += (observed - expected) ** 2 / expected
+        first = last
+    return total
+
+
+FirstClassHosmerLemeshow.value = staticmethod(_value)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hullcal import nulls
-from hullcal._validation import InvalidInputError
-from hullcal.nulls import TRUTH
+from hullcal._validation import refusal
+from hullcal.nulls import TRUTH, Null
 from hullcal.simulation.scenarios import HOLDS
-
-__all__ = ["kind_of_error", "rate_table", "rates_of", "wilson"]
 
 #: The 97.5 % quantile of the standard normal distribution.
 _Z = 1.959963984540054
@@ -30,10 +28,8 @@ def wilson(count: int, total: int) -> tuple[float, float]:
     (0.0, 0.037)
     """
     if not 0 <= count <= total or total < 1:
-        raise InvalidInputError(
-            f"`count` must lie between 0 and `total`, and `total` be at least 1; got {count} and "
-            f"{total}. Are they exchanged?"
-        )
+        rule = "must lie between 0 and `total`, and `total` be at least 1"
+        raise refusal("count", rule, f"{count} and {total}", "Are they exchanged?")
     share, square = count / total, _Z * _Z / total
     middle = (share + square / 2.0) / (1.0 + square)
     half = _Z / (1.0 + square) * math.sqrt(share * (1.0 - share) / total + square / (4.0 * total))
@@ -44,7 +40,7 @@ def wilson(count: int, total: int) -> tuple[float, float]:
     )
 
 
-def kind_of_error(scenario: str, null: str) -> str:
+def kind_of_error(scenario: str, null: str | Null) -> str:
     """Which error a test can make: of the first kind where what it tests is true of the data.
 
     >>> kind_of_error("calibrated", "recentered"), kind_of_error("calibrated", "refit")
@@ -60,11 +56,9 @@ def rates_of(kind: str, pvalues: ArrayLike, alpha: Sequence[float]) -> list[dict
     values: NDArray[np.float64] = np.asarray(pvalues, dtype=np.float64)
     rows = []
     for level in alpha:
-        rejections = int(np.count_nonzero(values <= level))
-        total = values.size
+        rejections, total = int(np.count_nonzero(values <= level)), values.size
         low, high = wilson(rejections, total)
-        first_kind = kind == "Type I"
-        errors = rejections if first_kind else total - rejections
+        errors = rejections if kind == "Type I" else total - rejections
         # Counted anew rather than taken from 1, so that an error rate of 0 is 0.
         error_low, error_high = wilson(errors, total)
         rows.append(
@@ -82,14 +76,3 @@ def rates_of(kind: str, pvalues: ArrayLike, alpha: Sequence[float]) -> list[dict
             }
         )
     return rows
-
-
-def rate_table(
-    names: Sequence[Mapping[str, Any]], pvalues: Sequence[ArrayLike], alpha: Sequence[float]
-) -> list[dict[str, Any]]:
-    """Rows of all cells and tests: what identifies them, then their rates."""
-    return [
-        {**name, **row}
-        for name, values in zip(names, pvalues, strict=True)
-        for row in rates_of(kind_of_error(name["scenario"], name["null"]), values, alpha)
-    ]

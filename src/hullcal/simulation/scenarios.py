@@ -9,13 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation import check_integer, check_positive, check_seed, refusal
-from hullcal.simulation import draws
 from hullcal.simulation.boundary import along, boundaries
 from hullcal.simulation.protocols import Protocol, resolve
 
 Floats = NDArray[np.float64]
 
-N_MEMBERS, N_CLASSES, SPREAD, STRENGTH = 10, 10, 0.01, 1.0
+#: The paper's sizes, taken where none are given.
+USUAL = {"n_members": 10, "n_classes": 10, "spread": 0.01, "strength": 1.0}
+#: What a scenario takes no notice of, and what it has instead.
+FIXED: dict[str, dict[str, Any]] = {
+    "S1": {"strength": None},
+    "S1_vertex": {"strength": None},
+    "calibrated": {"n_members": 2, "n_classes": 2, "spread": None, "strength": None},
+}
 #: The linear program of Algorithm 2 forgives this much. It matters: with u = .01 and M = K = 10 the
 #: mean is outside the hull of 96 % of instances then, and of 99 % in exact geometry.
 PROGRAM_TOLERANCE = 1e-7
@@ -27,12 +33,8 @@ N_STEPS = 99
 class Holds:
     """Which hypotheses are true of a scenario.
 
-    Attributes
-    ----------
-    calibrated : bool
-        H0: some combination of the members is calibrated.
-    truth : bool
-        H0′: labels follow some combination of the members. It implies H0.
+    `calibrated` is H0, that some combination of the members is calibrated; `truth` is H0′, that labels
+    follow some combination, which implies H0.
     """
 
     calibrated: bool
@@ -48,11 +50,6 @@ HOLDS = {
 }
 
 
-def names() -> tuple[str, ...]:
-    """The scenarios that can be drawn."""
-    return tuple(HOLDS)
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Simulated:
     """A simulated data set, and what only its maker can know.
@@ -61,20 +58,16 @@ class Simulated:
     ----------
     name : str
         The scenario.
-    probs : ndarray of shape (n_samples, n_members, n_classes)
-        Predictions of the members.
-    labels : ndarray of int and shape (n_samples,)
-        Drawn from `truth`.
+    probs, labels : ndarray of shape (n_samples, n_members, n_classes) and (n_samples,)
+        Predictions of the members, and labels drawn from `truth`.
     truth : ndarray of shape (n_samples, n_classes)
         The distribution of each label.
     weights : ndarray of shape (n_members,), or None
         The combination that is the truth, in S1 and S1_vertex.
     mean : ndarray of shape (n_samples, n_classes), or None
         p_e, around which the members are drawn; None in "calibrated".
-    corners : ndarray of int and shape (n_samples,), or None
-        The class towards which the truth lies, in S2 and S3.
-    boundary : ndarray of shape (n_samples, n_classes), or None
-        Where the hull ends on the way there, in S2 and S3.
+    corners, boundary : ndarray of shape (n_samples,) and (n_samples, n_classes), or None
+        The class towards which the truth lies, and where the hull ends on the way there, in S2 and S3.
     """
 
     name: str
@@ -91,10 +84,10 @@ def scenario(
     name: str,
     *,
     n_samples: int = 100,
-    n_members: int = N_MEMBERS,
-    n_classes: int = N_CLASSES,
-    spread: float = SPREAD,
-    strength: float = STRENGTH,
+    n_members: int = 10,
+    n_classes: int = 10,
+    spread: float = 0.01,
+    strength: float = 1.0,
     protocol: str | Protocol = "paper",
     rng: int | np.random.Generator | None = None,
 ) -> Simulated:
@@ -135,82 +128,77 @@ def scenario(
     >>> data.probs.shape, data.labels.shape
     ((50, 5, 3), (50,))
     """
-    if not isinstance(name, str) or name not in HOLDS:
-        rule = f"must be one of {', '.join(HOLDS)}"
-        raise refusal("name", rule, repr(name), 'Pass for example "S1".')
+    check_name(name, "name")
     n_samples = check_integer(n_samples, "n_samples", 1)
     n_members = check_integer(n_members, "n_members", 1)
     n_classes = check_integer(n_classes, "n_classes", 2)
-    spread = check_positive(spread, "spread")
-    strength = _check_strength(strength, name)
+    spread, strength = check_positive(spread, "spread"), check_strength(strength)
+    given = (n_members, n_classes, spread, strength)
+    for (parameter, usual), came in zip(USUAL.items(), given, strict=True):
+        fixed = FIXED.get(name, {}).get(parameter, came)
+        # The usual value was hardly meant.
+        if came not in (fixed, usual):
+            rule = "has no meaning" if fixed is None else f"must be {fixed}"
+            raise refusal(parameter, f"{rule} in scenario {name}", f"{came:g}", "Leave it out.")
     followed = resolve(protocol)
+    of_members, of_truth, of_labels = np.random.default_rng(check_seed(rng)).spawn(3)
+    known: dict[str, Any] = {}
     if name == "calibrated":
-        _check_sizes(n_members, n_classes, spread)
-    streams = np.random.default_rng(check_seed(rng)).spawn(3)
-    if name == "calibrated":
-        return _calibrated(n_samples, streams)
-    mean = draws.dirichlet(np.full((n_samples, n_classes), 1.0 / n_classes), streams[0])
-    # At 1e-290 the members are their mean to the last bit, and no quotient overflows.
-    around = np.repeat(n_classes / max(spread, 1e-290) * mean[:, None, :], n_members, axis=1)
-    probs = draws.dirichlet(around, streams[0])
-    if name in ("S1", "S1_vertex"):
-        return _inside(name, probs, mean, followed, streams)
-    return _outside(name, probs, mean, strength, followed, streams)
+        probs, truth = _calibrated(n_samples, of_members)
+    else:
+        mean = dirichlet(np.full((n_samples, n_classes), 1.0 / n_classes), of_members)
+        # At 1e-290 the members are their mean to the last bit, and no quotient overflows.
+        around = np.repeat(n_classes / max(spread, 1e-290) * mean[:, None, :], n_members, axis=1)
+        probs = dirichlet(around, of_members)
+        if name in ("S2", "S3"):
+            truth, known = _outside(name == "S2", probs, mean, strength, followed, of_truth)
+        else:
+            weights = _weights(name == "S1_vertex", n_members, followed, of_truth)
+            truth, known = weights @ probs, {"weights": weights}
+        known["mean"] = mean
+    labels = draw_labels(truth, of_labels)
+    return Simulated(name=name, probs=probs, labels=labels, truth=truth, **known)
 
 
-def _check_strength(strength: Any, name: str) -> float:
+def check_name(name: Any, parameter: str) -> str:
+    """The name of a scenario, checked."""
+    if isinstance(name, str) and name in HOLDS:
+        return name
+    rule = f"must be one of {', '.join(HOLDS)}"
+    raise refusal(parameter, rule, f"{name!r:.80}", 'Pass for example "S1".')
+
+
+def check_strength(strength: Any) -> float:
+    """How far the truth goes towards the corner, checked."""
     number = check_positive(strength, "strength")
     if number > 1.0:
         raise refusal("strength", "must be at most 1", f"{number:g}", "At 1 the corner is reached.")
-    if number != STRENGTH and name not in ("S2", "S3"):
-        rule = f"must be 1 in scenario {name}, whose truth does not go towards a corner"
-        raise refusal("strength", rule, f"{number:g}", "Leave it out, or choose S2 or S3.")
     return number
 
 
-def _check_sizes(n_members: int, n_classes: int, spread: float) -> None:
-    """Refuse sizes that "calibrated" does not have; their defaults were hardly meant."""
-    sizes = {"n_members": (n_members, N_MEMBERS), "n_classes": (n_classes, N_CLASSES)}
-    for name, (size, default) in sizes.items():
-        if size not in (2, default):
-            raise refusal(name, "must be 2 in scenario calibrated", f"{size}", "Leave it out.")
-    if spread != SPREAD:
-        rule = "has no meaning in scenario calibrated"
-        raise refusal("spread", rule, f"{spread:g}", "Leave it out.")
-
-
-def _inside(
-    name: str,
-    probs: Floats,
-    mean: Floats,
-    followed: Protocol,
-    streams: list[np.random.Generator],
-) -> Simulated:
-    """S1: the truth is a combination of the members, the same for all instances."""
-    n_members = probs.shape[1]
-    if name == "S1_vertex":
-        weights = np.eye(n_members)[streams[1].integers(n_members)]
-    else:
-        concentration = 1.0 / n_members if followed.sparse_weights else 1.0
-        weights = draws.dirichlet(np.full(n_members, concentration), streams[1])
-    truth = weights @ probs
-    labels = draws.labels(truth, streams[2])
-    return Simulated(name=name, probs=probs, labels=labels, truth=truth, weights=weights, mean=mean)
+def _weights(vertex: bool, n_members: int, followed: Protocol, rng: np.random.Generator) -> Floats:
+    """S1: the combination of the members that is the truth, the same for all instances."""
+    if vertex:
+        corner: Floats = np.eye(n_members)[rng.integers(n_members)]
+        return corner
+    concentration = 1.0 / n_members if followed.sparse_weights else 1.0
+    return dirichlet(np.full(n_members, concentration), rng)
 
 
 def _outside(
-    name: str,
+    closest: bool,
     probs: Floats,
     mean: Floats,
     strength: float,
     followed: Protocol,
-    streams: list[np.random.Generator],
-) -> Simulated:
+    rng: np.random.Generator,
+) -> tuple[Floats, dict[str, Any]]:
     """S2 and S3: the truth of an instance is between the boundary of its hull and a corner."""
     n_samples, n_classes = mean.shape
-    mixing: Floats = streams[1].random(size=(n_samples,))
-    corners: NDArray[np.int64] = streams[1].integers(n_classes, size=(n_samples,))
-    if name == "S2":
+    mixing: Floats = rng.random(size=(n_samples,))
+    # Drawn in S2 as well, so that both have the same stream.
+    corners: NDArray[np.int64] = rng.integers(n_classes, size=(n_samples,))
+    if closest:
         corners = mean.argmax(axis=1)
     corner = np.eye(n_classes)[corners]
     steps = boundaries(probs, mean, corner, tolerance=PROGRAM_TOLERANCE)
@@ -221,15 +209,7 @@ def _outside(
         truth = _carried(edge, corner, mixing[0], strength)
     else:
         truth = along(edge, corner, strength * mixing)
-    return Simulated(
-        name=name,
-        probs=probs,
-        labels=draws.labels(truth, streams[2]),
-        truth=truth,
-        mean=mean,
-        corners=corners,
-        boundary=edge,
-    )
+    return truth, {"corners": corners, "boundary": edge}
 
 
 def _misnamed(steps: Floats) -> Floats:
@@ -262,20 +242,66 @@ def _carried(edge: Floats, corner: Floats, first: float, strength: float) -> Flo
     return truth
 
 
-def _calibrated(n_samples: int, streams: list[np.random.Generator]) -> Simulated:
-    """Two members of which the first is calibrated, and labels that follow no combination.
+def _calibrated(n_samples: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Two members of which the first is calibrated, and a truth that is no combination of them.
 
     The probability of class 1 is η = 1/2 + tanh(z1)/4 + tanh(2 z2)/4. The first member says
     1/2 + tanh(z1)/4, which is the mean of η given z1; the second, overconfident, 1/(1 + exp(-6 z2)).
     """
-    z1, z2 = streams[0].standard_normal((2, n_samples))
+    z1, z2 = rng.standard_normal((2, n_samples))
     known = 0.5 + 0.25 * np.tanh(z1)
-    overconfident = 1.0 / (1.0 + np.exp(-6.0 * z2))
-    probs = np.stack([_two_classes(known), _two_classes(overconfident)], axis=1)
-    truth = _two_classes(known + 0.25 * np.tanh(2.0 * z2))
-    labels = draws.labels(truth, streams[2])
-    return Simulated(name="calibrated", probs=probs, labels=labels, truth=truth)
+    positive = np.stack(
+        [known, 1.0 / (1.0 + np.exp(-6.0 * z2)), known + 0.25 * np.tanh(2.0 * z2)], 1
+    )
+    both: Floats = np.stack([1.0 - positive, positive], axis=2)
+    return both[:, :2], both[:, 2]
 
 
-def _two_classes(positive: Floats) -> Floats:
-    return np.stack([1.0 - positive, positive], axis=1)
+def dirichlet(concentration: Floats, rng: np.random.Generator) -> Floats:
+    """One draw from each Dirichlet distribution, made in log space.
+
+    Gamma variables of shape a far below 1 underflow, so their logarithms are drawn:
+    log G(a) = log G(a + 1) - E / a, with E a standard exponential variable. As all shapes of a row
+    go to 0, the largest of them is that of the class whose E / a is smallest, the winner of a race
+    of exponential clocks, and the row becomes that corner of the simplex.
+
+    Concentrations, of shape (..., n_classes), are finite and at least 0, with something above 0 in every
+    row. A class of 0 gets 0.
+
+    >>> dirichlet(np.array([[1e-300, 1e-300, 0.0]]), np.random.default_rng(0)).max()
+    np.float64(1.0)
+    """
+    base = rng.standard_gamma(concentration + 1.0)
+    clock = rng.standard_exponential(concentration.shape)
+    # Logarithms of 0 and quotients too large for a double mean "never", which is what they give.
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        logs = np.where(concentration > 0.0, np.log(base) - clock / concentration, -np.inf)
+    top = logs.max(axis=-1, keepdims=True)
+    lost = top[..., 0] == -np.inf  # every quotient of the row overflowed: only the race is left
+    if lost.any():
+        logs[lost] = _winner(clock[lost], concentration[lost])
+        top[lost] = 0.0
+    draw = np.exp(logs - top)
+    shares: Floats = draw / draw.sum(axis=-1, keepdims=True)
+    return shares
+
+
+def _winner(clock: Floats, concentration: Floats) -> Floats:
+    """Logarithms of the corner with the smallest clock / concentration, too large to compute."""
+    with np.errstate(divide="ignore"):
+        arrival = np.log(clock) - np.log(concentration)
+    first = arrival.argmin(axis=-1)[..., None]
+    return np.where(np.arange(clock.shape[-1]) == first, 0.0, -np.inf)
+
+
+def draw_labels(distributions: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
+    """One class from each row of shape (..., n_classes), by the inverse of its distribution function.
+
+    Rows need not add up to 1 to the last bit. A class of probability 0 is never drawn: its sum is that
+    of the class before, and the first sum *above* the threshold decides.
+    """
+    sums = np.cumsum(distributions, axis=-1)
+    # A double below 1 times the whole is below the whole, so some sum is always above.
+    thresholds = rng.random(sums.shape[:-1]) * sums[..., -1]
+    drawn: NDArray[np.int64] = (sums <= thresholds[..., None]).sum(axis=-1)
+    return drawn
