@@ -26,8 +26,6 @@ Floats = NDArray[np.float64]
 
 #: Seeds are drawn below this, which every random_state takes.
 _SEEDS = 2**31 - 1
-#: Probabilities looked at by one step of the least-squares reduction.
-_BLOCK = 2_000_000
 
 
 class WeightedEnsembleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -306,16 +304,12 @@ def _least_brier_score(members: ClassifierSet, labels: NDArray[np.int32]) -> Flo
     """The point of the hull nearest to the one-hot labels, all rows taken as one long vector.
 
     Only inner products of the differences matter, so a triangular factor of them stands for all
-    rows, and rows are read once.
+    rows.
     """
-    n_samples, n_members, n_classes = members.probs.shape
-    size = max(1, _BLOCK // (n_members * n_classes))
-    factor = np.zeros((0, n_members))
-    for first in range(0, n_samples, size):
-        block = members.probs[first : first + size].astype(np.float64)
-        block[np.arange(len(block)), :, labels[first : first + size]] -= 1.0
-        differences = block.transpose(0, 2, 1).reshape(-1, n_members)
-        factor = np.asarray(np.linalg.qr(np.vstack([factor, differences]), mode="r"))
+    differences = members.probs.astype(np.float64)
+    differences[np.arange(len(labels)), :, labels] -= 1.0
+    rows = differences.transpose(0, 2, 1).reshape(-1, members.n_members)
+    factor = np.asarray(np.linalg.qr(rows, mode="r"))
     return hull.nearest(factor.T, np.zeros(len(factor)))
 
 
