@@ -90,7 +90,10 @@ def members_from(
         found = _members_of_several(estimator, X)
     else:
         found = _members_of(estimator, X, n_stages)
-    order = _order(classes, found.classes)
+    if classes is None:
+        classes = found.classes
+    order = check_classes(classes, len(classes) if hasattr(classes, "__len__") else 0)
+    assert order is not None
     classifiers = ClassifierSet(_aligned(found, order), classes=order, members=found.names)
     return classifiers if y is None else (classifiers, _labels(classifiers, y))
 
@@ -219,19 +222,6 @@ def _plain(estimator: Any, X: Any, *, dtype: Any = None) -> Any:
     )
 
 
-def _order(classes: Any, known: Classes) -> tuple[Hashable, ...]:
-    if classes is None:
-        return tuple(known)
-    order = check_classes(classes, len(classes) if hasattr(classes, "__len__") else len(known))
-    assert order is not None
-    unlisted = [each for each in known if each not in order]
-    if unlisted:
-        rule = "must name every class that a member knows"
-        came = f"{reprlib.repr(order)}, without {unlisted[0]!r}"
-        raise refusal("classes", rule, came, f"The members know {reprlib.repr(known)}.")
-    return order
-
-
 def _aligned(found: Members, order: tuple[Hashable, ...]) -> NDArray[np.float64]:
     """Predictions of all members on one order of classes, (n_samples, n_members, n_classes)."""
     positions = {each: position for position, each in enumerate(order)}
@@ -241,10 +231,10 @@ def _aligned(found: Members, order: tuple[Hashable, ...]) -> NDArray[np.float64]
         if m == 0:
             aligned = np.zeros((len(output), len(found.names), len(order)))
         strange = [each for each in known if each not in positions]
-        if strange:  # a base estimator that came fitted may know classes of another problem
-            came = f"{name!r} with {strange[0]!r} among its classes"
-            repair = f"Fit it on labels among {reprlib.repr(order)}."
-            raise refusal("estimator", "must have members of one problem", came, repair)
+        if strange:  # also where a base estimator came fitted on another problem
+            rule = "must name every class that a member knows"
+            came = f"{reprlib.repr(order)}, without {strange[0]!r} of {name!r}"
+            raise refusal("classes", rule, came, "Add it, or leave that member out.")
         aligned[:, m, [positions[each] for each in known]] = _in_doubles(output, name)
     return aligned
 
