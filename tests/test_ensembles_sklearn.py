@@ -475,10 +475,11 @@ def test_weights_of_a_proper_score_reach_its_minimum(objective, n_members):
     assert model.result_.measure == "ece_conf"
 
 
-def test_the_log_score_leaves_out_rows_that_no_member_thinks_possible():
+@pytest.mark.parametrize("n_impossible", [2, 20])
+def test_the_log_score_leaves_out_rows_that_no_member_thinks_possible(n_impossible):
     models = {"sure": Fixed([0, 1], [1.0, 0.0]), "nearly": Fixed([0, 1], [1.0, 0.0])}
     model = WeightedEnsembleClassifier(models, prefit=True, objective="log_score", random_state=0)
-    model.fit(np.zeros((20, 1)), [0] * 18 + [1] * 2)
+    model.fit(np.zeros((20, 1)), [0] * (20 - n_impossible) + [1] * n_impossible)
     np.testing.assert_allclose(model.weights_, [0.5, 0.5])
 
 

@@ -680,6 +680,7 @@ def test_progress_counts_batches_times_members(function, totals):
             r"list or iterator .*one Sequential\. .*`\[model\]`",
         ),
         (lambda: deep_ensemble([1], loader_of(*rows())), "type int as member 0.*`checkpoints`"),
+        (lambda: checkpoints(network(), network().state_dict(), []), "must be a list of states"),
         (lambda: checkpoints(network(), [], []), "`states` must hold at least one member"),
         (lambda: mc_dropout([network()], []), "`model` must be a torch.nn.Module; got .*list"),
         (lambda: mc_dropout(network(), [], 0), "`n_members` must be an integer of at least 1"),
