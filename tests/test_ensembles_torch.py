@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-import errno
 import gc
 import re
-import signal
 import subprocess
 import sys
 import weakref
 from collections import namedtuple
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import ClassVar
@@ -19,8 +18,7 @@ import numpy as np
 import pytest
 
 import hullcal as hc
-from hullcal.ensembles import _torch_storage, checkpoints, deep_ensemble, mc_dropout
-from hullcal.files.writing import put
+from hullcal.ensembles import checkpoints, deep_ensemble, mc_dropout
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.deep
@@ -88,6 +86,7 @@ def test_a_deep_ensemble_equals_a_loop_by_hand():
     assert probs.shape == (N, 3, CLASSES)
     assert probs.dtype == np.float32
     assert found.dtype == np.int64
+    assert hc.ClassifierSet(probs).notes == ()
     np.testing.assert_allclose(probs, by_hand(models, inputs), atol=1e-6)
     np.testing.assert_array_equal(found, labels.numpy())
 
@@ -135,44 +134,18 @@ def test_a_generator_of_models_keeps_at_most_one_alive():
     np.testing.assert_allclose(probs, by_hand([network(s) for s in range(4)], rows()[0]), atol=1e-6)
 
 
-def test_a_list_of_models_loads_every_batch_once():
-    loaded = []
-
-    class Counted(data.Dataset):
-        def __len__(self):
-            return N
-
-        def __getitem__(self, i):
-            loaded.append(i)
-            return rows()[0][i], 0
-
-    deep_ensemble([network(0), network(1)], data.DataLoader(Counted(), batch_size=5))
-    assert loaded == list(range(N))
-
-
 def test_models_that_work_in_place_do_not_spoil_the_rows_of_the_next():
     inputs, _ = rows()
 
     def doubles(x):
         return x.mul_(2)[:, :CLASSES]
 
-    batches = [inputs[:10], inputs[10:]]
     kept = inputs.clone()
-    probs, labels = deep_ensemble([doubles, doubles], batches)
+    # An iterator serves one pass: a list of models goes over the batches together.
+    probs, labels = deep_ensemble([doubles, doubles], iter([inputs[:10], inputs[10:]]))
     assert labels is None
     np.testing.assert_array_equal(probs[:, 0], probs[:, 1])
     assert torch.equal(inputs, kept)
-
-
-def test_an_ensemble_goes_straight_into_a_test_without_a_note():
-    inputs, labels = rows(60)
-    for dtype in ("float32", "float64"):
-        predictions = deep_ensemble(
-            [network(0), network(1)], loader_of(inputs, labels), dtype=dtype
-        )
-        result = hc.calibration_test(*predictions, n_resamples=39, rng=0)
-        assert result.notes == ()
-        assert 0 < result.pvalue <= 1
 
 
 @pytest.mark.parametrize("kind", ["probs", "log_probs"])
@@ -233,25 +206,21 @@ RUNS = {
 
 @pytest.mark.parametrize("error", [None, ValueError("x"), KeyboardInterrupt()], ids=repr)
 @pytest.mark.parametrize("function", RUNS)
-def test_modes_parameters_random_state_and_files_are_as_before(function, error, tmp_path):
+def test_modes_parameters_and_random_state_are_as_before(function, error):
     model = pretrained()
     if error is not None:
         model.append(Stop(error))
     before = flags(model), state_bits(model), torch.get_rng_state()
     loader = loader_of(*rows())
-    if error is None:
-        RUNS[function](model, loader, out=tmp_path / "p.npy")
-        assert [path.name for path in tmp_path.iterdir()] == ["p.npy"]
-    else:
-        with pytest.raises(type(error)):
-            RUNS[function](model, loader, out=tmp_path / "p.npy")
-        assert list(tmp_path.iterdir()) == []
+    with nullcontext() if error is None else pytest.raises(type(error)):
+        RUNS[function](model, loader)
     assert flags(model) == before[0]
     assert state_bits(model) == before[1]
     assert torch.equal(torch.get_rng_state(), before[2])
     assert torch.is_grad_enabled()
     assert torch.backends.mha.get_fastpath_enabled()
-    model.train()(rows()[0]).sum().backward() if error is None else None
+    if error is None:
+        model.train()(rows()[0]).sum().backward()
 
 
 def test_a_layer_that_undoes_its_evaluation_mode_is_allowed_to():
@@ -411,22 +380,10 @@ def test_models_whose_dropout_does_nothing_are_refused_or_warned_of():
 # --- checkpoints ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", ["dict", "pt", "wrapped", "tutorial", "safetensors", "generator"])
-def test_checkpoints_equal_a_loop_by_hand(form, tmp_path):
+@pytest.mark.parametrize("form", [list, iter])
+def test_checkpoints_equal_a_loop_by_hand(form):
     models, (inputs, labels) = [network(seed) for seed in (3, 4)], rows()
-    states = [model.state_dict() for model in models]
-    if form in ("pt", "wrapped", "tutorial"):
-        wrap = {"pt": None, "wrapped": "state_dict", "tutorial": "model_state_dict"}[form]
-        for i, state in enumerate(states):
-            torch.save({wrap: state, "epoch": i} if wrap else state, tmp_path / f"{i}.pt")
-        states = [str(tmp_path / "0.pt"), tmp_path / "1.pt"]
-    elif form == "safetensors":
-        safetensors = pytest.importorskip("safetensors.torch")
-        for i, state in enumerate(states):
-            safetensors.save_file(state, tmp_path / f"{i}.safetensors")
-        states = sorted(tmp_path.iterdir())
-    elif form == "generator":
-        states = (state for state in states)
+    states = form([model.state_dict() for model in models])
     probs, found = checkpoints(network(0), states, loader_of(inputs, labels))
     np.testing.assert_allclose(probs, by_hand(models, inputs), atol=1e-6)
     np.testing.assert_array_equal(found, labels.numpy())
@@ -442,16 +399,13 @@ def test_a_state_that_is_the_model_itself_is_refused():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda s: {k: v for k, v in s.items() if k != "4.bias"}, r"missing keys \['4.bias'\]"),
-        (lambda s: s | {"head": torch.ones(1)}, r"unexpected keys \['head'\]"),
-        (lambda s: s | {"4.bias": torch.ones(9)}, r"must fit `model`; got checkpoint 1: .*4.bias"),
-        (
-            lambda s: {f"module.{k}": v for k, v in s.items()},
-            r"DataParallel.*removeprefix\('module",
-        ),
-        (lambda s: [s], r"an object of type list as checkpoint 1"),
+        (lambda s: {k: v for k, v in s.items() if k != "4.bias"}, "Missing key.*4.bias"),
+        (lambda s: s | {"head": torch.ones(1)}, "Unexpected key.*head"),
+        (lambda s: s | {"4.bias": torch.ones(9)}, "must fit `model`; got checkpoint 1: .*4.bias"),
+        (lambda s: {f"module.{k}": v for k, v in s.items()}, "DataParallel.*`module.`"),
+        (lambda s: "epoch8.pt", "type str as checkpoint 1.*`torch.load"),
     ],
-    ids=["missing", "unexpected", "shape", "prefix", "list"],
+    ids=["missing", "unexpected", "shape", "prefix", "path"],
 )
 def test_a_checkpoint_that_does_not_fit_is_named(change, message):
     model = network()
@@ -462,36 +416,23 @@ def test_a_checkpoint_that_does_not_fit_is_named(change, message):
     assert state_bits(model) == before
 
 
-def test_checkpoint_files_that_cannot_be_used_are_named(tmp_path):
-    model, loader = network(), loader_of(*rows())
-    with pytest.raises(
-        hc.InvalidInputError, match=r"`states` must exist; got no file in .*gone.pt"
-    ):
-        checkpoints(model, [tmp_path / "gone.pt"], loader)
-    torch.save(model, tmp_path / "whole.pt")
-    with pytest.raises(hc.InvalidInputError, match=r"must hold tensors only.*whole\.pt"):
-        checkpoints(model, [tmp_path / "whole.pt"], loader)
-    with pytest.raises(hc.InvalidInputError, match=r"must be a list of states; got .*OrderedDict"):
-        checkpoints(model, model.state_dict(), loader)
-
-
 # --- loaders --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("function", RUNS)
-def test_a_shuffling_loader_is_refused(function):
-    parts = rows()
-    weighted = data.WeightedRandomSampler([1.0] * N, N)
-    random_batches = data.BatchSampler(data.RandomSampler(range(N)), 5, False)
-    dataset = data.TensorDataset(*parts)
-    for loader in (
-        loader_of(*parts, shuffle=True),
-        loader_of(*parts, sampler=data.SubsetRandomSampler(range(9))),
-        loader_of(*parts, sampler=weighted),
-        data.DataLoader(dataset, batch_sampler=random_batches),
-    ):
-        with pytest.raises(hc.InvalidInputError, match=r"`loader` must .*shuffles \(.*Sampler\)"):
-            RUNS[function](network(), loader)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"shuffle": True},
+        {"sampler": data.SubsetRandomSampler(range(9))},
+        {"sampler": data.WeightedRandomSampler([1.0] * N, N)},
+        {"batch_sampler": data.BatchSampler(data.RandomSampler(range(N)), 5, False)},
+    ],
+    ids=["shuffle", "subset", "weighted", "batches"],
+)
+def test_a_shuffling_loader_is_refused(options):
+    loader = data.DataLoader(data.TensorDataset(*rows()), **options)
+    with pytest.raises(hc.InvalidInputError, match=r"`loader` must .*shuffles \(.*Sampler\)"):
+        deep_ensemble([network()], loader)
 
 
 class Stream(data.IterableDataset):
@@ -515,8 +456,8 @@ def later(change):
     [
         (lambda pairs: pairs[::-1], r"another label in row \d+ in the pass of member 1"),
         (lambda pairs: pairs[:-1], "22 rows instead of 23 in the pass of member 1"),
-        (lambda pairs: pairs * 2, "more than the 23 rows of the first in the pass of member 1"),
-        (lambda pairs: [x for x, _ in pairs], r"labels in some passes only \(member 1\)"),
+        (lambda pairs: pairs * 2, "46 rows instead of 23 in the pass of member 1"),
+        (lambda pairs: [x for x, _ in pairs], "labels in some passes only in the pass of member 1"),
     ],
     ids=["order", "fewer", "more", "unlabelled"],
 )
@@ -527,36 +468,18 @@ def test_another_order_in_a_later_pass_is_refused(change, message):
 
 
 @pytest.mark.parametrize("function", RUNS)
-@pytest.mark.parametrize("limit", [2**30, 100])
-def test_a_loader_of_unknown_length_gives_the_same_bits(function, limit):
+def test_a_loader_of_unknown_length_gives_the_same_bits(function):
     model = network()
     known = RUNS[function](model, loader_of(*rows()))
-    unknown = RUNS[function](model, data.DataLoader(Stream(), batch_size=5), memory_limit=limit)
+    unknown = RUNS[function](model, data.DataLoader(Stream(), batch_size=5))
     assert unknown.probs.shape == (N, 2, CLASSES)
     assert unknown.probs.tobytes() == known.probs.tobytes()
     np.testing.assert_array_equal(unknown.labels, known.labels)
 
 
-def test_rows_that_are_dropped_do_no_harm():
-    inputs, labels = rows()
-    probs, found = deep_ensemble([network()], loader_of(inputs, labels, drop_last=True))
-    assert found.shape == (20,)
-    np.testing.assert_allclose(probs, by_hand([network()], inputs[:20]), atol=1e-6)
-
-
-@pytest.mark.parametrize("limit", [2**30, 3000, 100])
-def test_more_rows_than_the_sampler_says_do_no_harm(limit):
-    inputs, labels = rows()  # every item is a batch of its own
-    options = {"batch_size": 1, "collate_fn": lambda items: items[0]}
-    loader = loader_of(inputs.repeat(9, 1, 1), labels.repeat(9, 1), **options)
-    probs, found = deep_ensemble([network()], loader, memory_limit=limit)
-    np.testing.assert_array_equal(found, labels.repeat(9).numpy())
-    np.testing.assert_allclose(probs, by_hand([network()], inputs.repeat(9, 1)), atol=1e-6)
-
-
 def test_an_iterator_serves_one_pass_and_is_refused_for_more():
     assert mc_dropout(network(), iter(loader_of(*rows())), 3).probs.shape == (N, 3, CLASSES)
-    with pytest.raises(hc.InvalidInputError, match="used up after one pass"):
+    with pytest.raises(hc.InvalidInputError, match=r"0 rows instead of 23.*not an iterator"):
         deep_ensemble(iter([network(), network()]), iter(loader_of(*rows())))
 
 
@@ -598,18 +521,18 @@ def test_batches_of_every_form(key, form):
         assert found is None
 
 
-@pytest.mark.parametrize("form", ["one_hot", "column", "float", "numpy", "list", "uint8"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda y: nn.functional.one_hot(y, CLASSES),
+        lambda y: y[:, None].float(),
+        torch.Tensor.tolist,
+    ],
+    ids=["one-hot", "column of floats", "list"],
+)
 def test_labels_of_every_form(form):
     inputs, labels = rows()
-    given = {
-        "one_hot": nn.functional.one_hot(labels, CLASSES),
-        "column": labels[:, None],
-        "float": labels.float(),
-        "numpy": labels.numpy(),
-        "list": labels.tolist(),
-        "uint8": labels.to(torch.uint8),
-    }[form]
-    found = deep_ensemble([network()], [(inputs, given)]).labels
+    found = deep_ensemble([network()], [(inputs, form(labels))]).labels
     assert found.dtype == np.int64
     np.testing.assert_array_equal(found, labels.numpy())
 
@@ -625,7 +548,7 @@ def test_labels_of_every_form(form):
             [(rows()[0], rows()[1]), rows()[0]],
             "must give labels with every batch or with none; got a change at row 23",
         ),
-        ([(rows()[0], rows()[1][:4])], r"one label for each row .*23 rows .*\(4,\)"),
+        ([(rows()[0], rows()[1][:4])], r"In the batch from row 0 on: `labels`.*\b4\b.*\b23\b"),
         (
             [(rows()[0], rows()[1]), (rows()[0], rows()[1] + 5)],
             "In the batch from row 23 on: `labels` must be class positions from 0 to 2",
@@ -648,7 +571,9 @@ def test_a_wrong_choice_of_outputs_is_noticed():
     logs = nn.Sequential(network(), nn.LogSoftmax(-1))
     with pytest.raises(hc.InvalidInputError, match=r'`outputs` is "logits".*`outputs="probs"`'):
         deep_ensemble([network(), soft], loader)
-    with pytest.raises(hc.InvalidInputError, match=r'is "probs".*of member 0.*`outputs="logits"`'):
+    with pytest.raises(
+        hc.InvalidInputError, match=r'is "probs".*from member 0.*`outputs="logits"`'
+    ):
         deep_ensemble([network()], loader, outputs="probs")
     with pytest.raises(hc.InvalidInputError, match=r'is "probs".*`outputs="log_probs"`'):
         deep_ensemble([logs], loader, outputs="probs")
@@ -687,22 +612,18 @@ def test_one_column_of_logits_that_look_like_probabilities_brings_a_warning():
 
 
 @pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
-def test_half_precision_outputs_are_widened_first(half):
+def test_half_precision_and_large_outputs_are_widened_first(half):
     inputs, labels = rows()
     logits = (inputs[:, :CLASSES] * 20).to(half)
     probs, _ = deep_ensemble([lambda x: x], loader_of(logits, labels))
     exact = np.exp(logits.double().numpy())
     np.testing.assert_allclose(probs[:, 0], exact / exact.sum(1, keepdims=True), atol=1e-6)
+    far, _ = deep_ensemble([lambda x: x], [torch.tensor([[1e4, 0.0, -1e4], [-3e38, 3e38, 0.0]])])
+    np.testing.assert_array_equal(far[:, 0], [[1, 0, 0], [0, 1, 0]])
     with torch.autocast("cpu", dtype=torch.bfloat16):
         cast, _ = deep_ensemble([network()], loader_of(inputs, labels))
     np.testing.assert_allclose(cast, by_hand([network()], inputs), atol=0.05)
     assert hc.ClassifierSet(cast).notes == ()
-
-
-def test_large_logits_neither_overflow_nor_warn():
-    table = torch.tensor([[1e4, 0.0, -1e4], [-3e38, 3e38, 0.0]])
-    probs, _ = deep_ensemble([lambda x: x], [table])
-    np.testing.assert_array_equal(probs[:, 0], [[1, 0, 0], [0, 1, 0]])
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -720,117 +641,25 @@ def test_outputs_that_are_not_finite_are_named_by_member_and_row(bad):
 @pytest.mark.parametrize(
     ("output", "message"),
     [
-        (
-            lambda x: SimpleNamespace(logits=x),
-            r"SimpleNamespace .*`outputs=lambda out: out.logits`",
-        ),
-        (lambda x: (x, x), r"tuple from member 0\. .*`outputs=lambda out: out\[0\]`"),
-        (lambda x: {"logits": x}, r"dict .*`outputs=lambda out: out\['logits'\]`"),
+        (lambda x: (x, x), r"tuple from member 0\. .*`outputs=lambda out: out.logits`"),
         (lambda x: x[:, :, None], r"shape \(5, 4, 1\) from member 0"),
-        (lambda x: x.argmax(1), r"floating-point outputs; got int64 from member 0"),
+        (lambda x: x[:, :0], r"shape \(5, 0\) from member 0"),
+        (lambda x: x.argmax(1), r"floating-point outputs; got torch.int64 from member 0"),
+        (lambda x: x, r"same classes always; got shape \(5, 3\) from member 1 .*\(5, 4\)"),
+        (lambda x: x[1:, :3], r"one row of outputs.*; got shape \(5, 3\) from member 1 .*\(4, 3\)"),
     ],
-    ids=["object", "tuple", "dict", "axes", "classes"],
+    ids=["tuple", "axes", "empty", "classes", "columns", "rows"],
 )
 def test_outputs_of_another_form_are_refused_with_the_way_out(output, message):
     with pytest.raises(hc.InvalidInputError, match=message):
-        deep_ensemble([output], loader_of(*rows()))
-
-
-def test_members_must_agree_on_the_classes():
-    with pytest.raises(hc.InvalidInputError, match=r"shape \(5, 4\) from member 1 .*\(5, 3\)"):
-        deep_ensemble([network(), network(n_outputs=4)], loader_of(*rows()))
-
-
-# --- files ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("function", RUNS)
-def test_a_file_holds_the_same_bits_as_memory(function, tmp_path):
-    model, loader = network(), loader_of(*rows())
-    memory = RUNS[function](model, loader).probs
-    streamed = RUNS[function](model, loader, out=tmp_path / "probs.npy").probs
-    assert isinstance(streamed, np.memmap)
-    assert not streamed.flags.writeable
-    assert streamed.tobytes() == memory.tobytes()
-    np.testing.assert_array_equal(np.load(tmp_path / "probs.npy"), memory)
-    assert [path.name for path in tmp_path.iterdir()] == ["probs.npy"]
-
-
-def test_a_large_result_is_a_temporary_file_that_goes_with_its_last_view(tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    model, loader = network(), loader_of(*rows())
-    probs = deep_ensemble([model], loader, memory_limit=0).probs
-    assert probs.tobytes() == deep_ensemble([model], loader).probs.tobytes()
-    assert len(list(tmp_path.iterdir())) == 1
-    view = probs[3:]
-    del probs
-    gc.collect()
-    assert len(list(tmp_path.iterdir())) == 1
-    assert view.sum() == pytest.approx(N - 3)
-    del view
-    gc.collect()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_existing_file_is_kept_unless_force_is_given(tmp_path):
-    target, loader = tmp_path / "p.npy", loader_of(*rows())
-    target.write_bytes(b"old")
-    with pytest.raises(hc.InvalidInputError, match=r"`out` must not exist yet.*`force=True`"):
-        deep_ensemble([network()], loader, out=target)
-    assert target.read_bytes() == b"old"
-    deep_ensemble([network()], loader, out=target, force=True)
-    assert np.load(target).shape == (N, 1, CLASSES)
-    with pytest.raises(hc.InvalidInputError, match=r"`out` must end in `.npy`; got 'p.csv'"):
-        deep_ensemble([network()], loader, out=tmp_path / "p.csv")
-
-
-def test_a_file_that_appears_meanwhile_is_kept(tmp_path):
-    target = tmp_path / "p.npy"
-
-    def writes(x):
-        target.write_bytes(b"theirs")
-        return x
-
-    with pytest.raises(hc.InvalidInputError, match="`out` must not exist yet"):
-        deep_ensemble([writes], loader_of(*rows()), out=target)
-    assert target.read_bytes() == b"theirs"
-    assert [path.name for path in tmp_path.iterdir()] == ["p.npy"]
-
-
-def test_a_file_that_appears_at_the_last_moment_is_kept(tmp_path, monkeypatch):
-    target = tmp_path / "p.npy"
-
-    def late(temporary, path, *, force):
-        path.write_text("somebody else's")
-        put(temporary, path, force=force)
-
-    monkeypatch.setattr(_torch_storage, "put", late)
-    with pytest.raises(hc.InvalidInputError, match="`out` must not exist yet"):
-        deep_ensemble([network()], loader_of(*rows()), out=target)
-    assert target.read_text() == "somebody else's"
-    assert list(tmp_path.iterdir()) == [target]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
-def test_a_full_disk_is_an_error_and_leaves_no_file(tmp_path):
-    code = (
-        "import resource, sys, torch\n"
-        "from hullcal.ensembles import deep_ensemble\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
-        "try: deep_ensemble([lambda x: x], [torch.randn(99, 9)] * 99, out=sys.argv[1])\n"
-        "except OSError as error: print(error.errno)\n"
-    )
-    command = [sys.executable, "-c", code, str(tmp_path / "p.npy")]
-    said = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert int(said.stdout) == errno.EFBIG
-    assert list(tmp_path.iterdir()) == []
+        deep_ensemble([output, network()], loader_of(*rows()))
 
 
 # --- the rest -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("function", "totals"), [("deep_ensemble", {10}), ("mc_dropout", {10}), ("in turn", {5, 6, 10})]
+    ("function", "totals"), [("deep_ensemble", {10}), ("mc_dropout", {10}), ("in turn", {5, 10})]
 )
 def test_progress_counts_batches_times_members(function, totals):
     seen = []
@@ -839,25 +668,6 @@ def test_progress_counts_batches_times_members(function, totals):
     assert all(done <= total for done, total in seen)
     assert seen[-1] == (10, 10)
     assert {total for _, total in seen} <= totals
-
-
-def test_a_bar_writes_nothing_into_a_pipe(capfd):
-    deep_ensemble([network()], loader_of(*rows()), progress=True)
-    assert capfd.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize("length", [1, 3])
-def test_a_sequence_that_is_not_as_long_as_it_says_is_refused(length):
-    class Shelf:
-        def __len__(self):
-            return length
-
-        def __iter__(self):
-            return iter([network(0), network(1)])
-
-    rule = rf"`models` must hold {length} members, as its length says; got 2"
-    with pytest.raises(hc.InvalidInputError, match=rule):
-        deep_ensemble(Shelf(), loader_of(*rows()))
 
 
 @pytest.mark.parametrize(
@@ -870,6 +680,7 @@ def test_a_sequence_that_is_not_as_long_as_it_says_is_refused(length):
             r"list or iterator .*one Sequential\. .*`\[model\]`",
         ),
         (lambda: deep_ensemble([1], loader_of(*rows())), "type int as member 0.*`checkpoints`"),
+        (lambda: checkpoints(network(), network().state_dict(), []), "must be a list of states"),
         (lambda: checkpoints(network(), [], []), "`states` must hold at least one member"),
         (lambda: mc_dropout([network()], []), "`model` must be a torch.nn.Module; got .*list"),
         (lambda: mc_dropout(network(), [], 0), "`n_members` must be an integer of at least 1"),
@@ -877,9 +688,8 @@ def test_a_sequence_that_is_not_as_long_as_it_says_is_refused(length):
         (lambda: mc_dropout(network(), [], dropout_types=["Dropout"]), "`dropout_types` must be"),
         (lambda: deep_ensemble([network()], [], dtype="float16"), "`dtype` must be"),
         (lambda: deep_ensemble([network()], [], dtype="no type"), "`dtype` must be"),
-        (lambda: deep_ensemble([network()], [], memory_limit=-1), "`memory_limit` must be"),
         (lambda: deep_ensemble([network()], [], device="abacus"), "`device` must be a device that"),
-        (lambda: deep_ensemble([network()], [], device="meta"), "`device` must hold numbers"),
+        (lambda: deep_ensemble([network()], [], device="meta"), "`device` must be a device that"),
     ],
 )
 def test_bad_arguments_are_refused(call, message):
@@ -898,28 +708,6 @@ def test_the_module_imports_without_torch_and_says_how_to_get_it():
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.count("pip install torch") == 3
-
-
-def test_ctrl_c_leaves_no_file(tmp_path):
-    """A real signal to a real process, while it waits inside a batch."""
-    code = (
-        "import signal, sys, time, torch\n"
-        "from hullcal.ensembles import deep_ensemble\n"
-        # A process in the background is born deaf to Ctrl-C.
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "def slow(x):\n"
-        "    if len(sys.argv) == 3: print('ready', flush=True); time.sleep(60)\n"
-        "    sys.argv.append('again'); return x\n"
-        "deep_ensemble([slow], [torch.ones(2, 2), torch.ones(2, 2)], out=sys.argv[1])\n"
-    )
-    command = [sys.executable, "-c", code, str(tmp_path / "p.npy")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout.readline() == b"ready\n"
-        assert len(list(tmp_path.iterdir())) == 1
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
-    assert b"KeyboardInterrupt" in said
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_every_block_of_the_guide_runs(tmp_path, monkeypatch):

@@ -30,7 +30,7 @@ from hullcal.files.lock import locked
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and limits of Linux")
 
 #: Short enough for every fault; the others take the faults that are most like real ones.
-CHEAP = ("results as JSON", "results as CSV", "memory map", "hullcal weights")
+CHEAP = ("results as JSON", "results as CSV", "hullcal weights")
 LIKELY = ("full in the middle of a write", "short")
 SWEEPS = [
     (name, fault, old)
@@ -79,7 +79,7 @@ def _one_write(journal, key, columns):
 
 
 @linux
-@pytest.mark.parametrize("name", ["results as JSON", "memory map", "journal of a test"])
+@pytest.mark.parametrize("name", ["results as JSON", "journal of a test"])
 def test_a_limit_on_the_size_of_files_is_felt_and_survived(name, tmp_path):
     limits, felt = under_a_limit(name, tmp_path, steps=4)
     assert felt == limits - 1

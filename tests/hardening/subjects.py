@@ -16,7 +16,6 @@ import numpy as np
 
 import hullcal as hc
 from hullcal.cli import run as program
-from hullcal.ensembles._torch_storage import Destination
 
 __all__ = ["SUBJECTS", "Refused", "Subject", "predictions"]
 
@@ -81,20 +80,6 @@ def _page(folder: Path, again: bool) -> None:
     assessed = hc.assessment.assess(*predictions(), n_resamples=19, rng=1)
     path = folder / "r.html"
     hc.io.write_atomic(path, hc.report.render(assessed), force=path.exists())
-
-
-def _map(folder: Path, again: bool) -> None:
-    path = folder / "p.npy"
-    limits = {"memory_limit": 0, "out": path, "force": path.exists()}
-    array = Destination(np.dtype(np.float32), **limits).array((3, 2))
-    try:
-        # Rows that come in two batches, so that the file grows once.
-        for first, last in ((0, 10), (10, 37)):
-            array.reserve(last)
-            array.array[first:last] = np.arange(first, last)[:, None, None]
-        array.finish(37)
-    finally:
-        array.discard()
 
 
 def _study(folder: Path, again: bool) -> None:
@@ -174,7 +159,6 @@ SUBJECTS = {
     "results as JSON": Subject(_json, ("r.json",)),
     "results as CSV": Subject(_csv, ("r.csv",)),
     "report": Subject(_page, ("r.html",)),
-    "memory map": Subject(_map, ("p.npy",)),
     "study": Subject(_study, _TABLES, journal="study"),
     "journal of a test": Subject(_test, ("r.json",), journal="journal"),
     "hullcal test": Subject(

@@ -5,31 +5,35 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-# scikit-learn and PyTorch are extras: a name is loaded when it is asked for, never before.
+# scikit-learn and PyTorch are extras: a name is loaded when it is used, never before.
 _HOME = {
     "members_from": "sklearn",
-    "WeightedEnsembleClassifier": "sklearn",
+    "WeightedEnsembleClassifier": "weighted",
     "deep_ensemble": "torch",
     "mc_dropout": "torch",
     "checkpoints": "torch",
 }
 
 if TYPE_CHECKING:
-    from hullcal.ensembles.sklearn import WeightedEnsembleClassifier as WeightedEnsembleClassifier
     from hullcal.ensembles.sklearn import members_from as members_from
     from hullcal.ensembles.torch import checkpoints as checkpoints
     from hullcal.ensembles.torch import deep_ensemble as deep_ensemble
     from hullcal.ensembles.torch import mc_dropout as mc_dropout
+    from hullcal.ensembles.weighted import WeightedEnsembleClassifier as WeightedEnsembleClassifier
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-    elif name in _HOME.values():
-        value = importlib.import_module(f"{__name__}.{name}")
-    else:
+    if name not in _HOME and name not in _HOME.values():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value
+    try:
+        module = importlib.import_module(f"{__name__}.{_HOME.get(name, name)}")
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != "sklearn":
+            raise
+        raise ImportError(
+            f"`hullcal.ensembles.{name}` needs scikit-learn ({error}); pip install scikit-learn"
+        ) from error
+    globals()[name] = value = getattr(module, name) if name in _HOME else module
     return value
 
 

@@ -1,15 +1,268 @@
-"""scikit-learn: members of fitted models, and an ensemble whose weights are chosen for calibration."""
+"""Which members does a fitted scikit-learn model have, and what do they predict?"""
 
 from __future__ import annotations
 
-try:
-    from hullcal.ensembles._sklearn_members import members_from
-    from hullcal.ensembles._sklearn_weighted import WeightedEnsembleClassifier
-except ModuleNotFoundError as error:
-    if (error.name or "").split(".")[0] != "sklearn":
-        raise
-    raise ImportError(
-        f"`hullcal.ensembles.sklearn` needs scikit-learn ({error}); pip install scikit-learn"
-    ) from error
+import reprlib
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from itertools import repeat
+from numbers import Number
+from typing import Any, NamedTuple
 
-__all__ = ["WeightedEnsembleClassifier", "members_from"]
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    StackingClassifier,
+    VotingClassifier,
+)
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from hullcal._validation import InvalidInputError, check_classes, check_integer, refusal
+from hullcal.sets import ClassifierSet
+
+Classes = list[Hashable]
+
+
+class Members(NamedTuple):
+    """Members by name, all classes, and of one member after another its classes and predictions."""
+
+    names: list[str]
+    classes: Classes
+    outputs: Iterator[tuple[Classes, NDArray[Any]]]
+
+
+def members_from(
+    estimator: Any, X: Any, y: Any = None, *, classes: Any = None, n_stages: int = 10
+) -> Any:
+    """Take a fitted scikit-learn model apart and let every member predict.
+
+    Members are the trees of a forest, the bags of bagging, the base estimators of voting and stacking
+    (not the final estimator), the classifiers of AdaBoost's stages, sums of the first stages of
+    gradient boosting, and the folds of CalibratedClassifierCV. A pipeline gives the members of its
+    last step, a search those of its best estimator. Any other classifier is one member, and so is
+    every element of a list, tuple or dictionary. Weights that a model gives its members are not used.
+
+    Parameters
+    ----------
+    estimator : fitted classifier, or list, tuple or dictionary of fitted classifiers
+        The keys of a dictionary name its members.
+    X : array-like of shape (n_samples, n_features)
+        Rows that the model was not fitted on.
+    y : array-like of shape (n_samples,), optional
+        Their labels.
+    classes : sequence, optional
+        The order of the classes; it may hold some that no member knows. By default the model's
+        own, and for several models all of theirs, sorted. A member that never saw a class gives it
+        probability 0.
+    n_stages : int
+        How many stages of gradient boosting become members, evenly spaced, the last among them.
+
+    Returns
+    -------
+    ClassifierSet, or (ClassifierSet, ndarray of shape (n_samples,))
+        With `y` a pair for `hullcal.calibration_test`: the set, and the labels as the set reads
+        them, which is as positions of its classes, or as they are where classes are numbers.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> forest = RandomForestClassifier(n_estimators=5, random_state=0).fit(X[::2], y[::2])
+    >>> trees, labels = members_from(forest, X[1::2], y[1::2])
+    >>> trees
+    ClassifierSet(n_samples=75, n_members=5, n_classes=3)
+    >>> trees.members[0], trees.classes
+    ('tree 0', (0, 1, 2))
+    """
+    n_stages = check_integer(n_stages, "n_stages", 1)
+    if isinstance(estimator, list | tuple | Mapping):
+        found = _members_of_several(estimator, X)
+    else:
+        found = _members_of(estimator, X, n_stages)
+    if classes is None:
+        classes = found.classes
+    order = check_classes(classes, len(classes) if hasattr(classes, "__len__") else 0)
+    assert order is not None
+    classifiers = ClassifierSet(_aligned(found, order), classes=order, members=found.names)
+    return classifiers if y is None else (classifiers, _labels(classifiers, y))
+
+
+def known_classes(estimator: Any) -> Classes:
+    """The classes a fitted classifier knows, in the order of its columns."""
+    name = type(estimator).__name__
+    if not hasattr(estimator, "classes_"):
+        if not isinstance(estimator, type) and hasattr(estimator, "fit"):
+            check_is_fitted(estimator)
+        rule = "must be a fitted classifier, or a list or dictionary of them"
+        repair = "Regressors and clusterings have no classes; a search needs `refit=True`."
+        raise refusal("estimator", rule, f"{name}, which has no `classes_`", repair)
+    several = any(isinstance(each, np.ndarray | list) for each in estimator.classes_)
+    if several or getattr(estimator, "multilabel_", False):
+        repair = "Fit one model for each output."
+        raise refusal("estimator", "must have one output", f"{name} fitted on several", repair)
+    return np.asarray(estimator.classes_).tolist()  # type: ignore[no-any-return]
+
+
+def _members_of(estimator: Any, X: Any, n_stages: int) -> Members:
+    """The members of one fitted model; one that is no ensemble is its own only member."""
+    classes = known_classes(estimator)  # an unfitted model or one of several outputs ends here
+
+    def decoded(member: Any) -> Classes:
+        """Classes of a member that was fitted on positions of the ensemble's classes."""
+        return [classes[int(position)] for position in member.classes_]
+
+    match estimator:
+        case Pipeline():
+            X = estimator[:-1].transform(X) if len(estimator) > 1 else X
+            return _members_of(estimator[-1], X, n_stages)
+        case GridSearchCV() | RandomizedSearchCV():
+            return _members_of(estimator.best_estimator_, X, n_stages)
+        case FrozenEstimator():
+            return _members_of(estimator.estimator, X, n_stages)
+        case RandomForestClassifier() | ExtraTreesClassifier():
+            names = _numbered("tree", estimator.estimators_)
+            # Converted once for all trees, each of which would do it again.
+            rows = repeat(_plain(estimator, X, dtype=np.float32))
+            outputs = _outputs(names, estimator.estimators_, rows, decoded)
+        case BaggingClassifier():
+            names = _numbered("bag", estimator.estimators_)
+            rows = _plain(estimator, X)
+            parts = (rows[:, columns] for columns in estimator.estimators_features_)
+            outputs = _outputs(names, estimator.estimators_, parts, decoded)
+        case VotingClassifier() | StackingClassifier():
+            given = estimator.estimators
+            names = [name for name, each in given if not (isinstance(each, str) and each == "drop")]
+            # Models that came fitted know the classes themselves, others were given positions.
+            prefit = getattr(estimator, "cv", None) == "prefit"
+            known = known_classes if prefit else decoded
+            outputs = _outputs(names, estimator.estimators_, repeat(X), known)
+        case AdaBoostClassifier():
+            names = _numbered("stage", estimator.estimators_)
+            outputs = _outputs(names, estimator.estimators_, repeat(_plain(estimator, X)))
+        case GradientBoostingClassifier() | HistGradientBoostingClassifier():
+            last = int(getattr(estimator, "n_iter_", None) or estimator.n_estimators_)
+            size = min(n_stages, last)
+            kept = [-(-(i * last) // size) for i in range(1, size + 1)]
+            names = [f"after {number}" for number in kept]
+            staged = enumerate(estimator.staged_predict_proba(X), start=1)
+            outputs = ((classes, probs) for number, probs in staged if number in kept)
+        case CalibratedClassifierCV():
+            folds = estimator.calibrated_classifiers_
+            names = _numbered("fold", folds)
+            outputs = _outputs(names, folds, repeat(X), lambda _: classes)
+        case _:
+            names = [type(estimator).__name__]
+            outputs = _outputs(names, [estimator], repeat(X))
+    return Members(names, classes, outputs)
+
+
+def _members_of_several(models: Any, X: Any) -> Members:
+    """Each model as one member; the classes are those of any of them."""
+    if not models:
+        repair = "Pass at least one fitted classifier."
+        raise refusal("estimator", "must hold at least one model", "none", repair)
+    if isinstance(models, Mapping):
+        names, models = [str(key) for key in models], list(models.values())
+    else:
+        names = _numbered("model", models)
+    known = set().union(*map(known_classes, models))
+    try:
+        classes: Classes = sorted(known)  # type: ignore[type-var]
+    except TypeError as error:
+        repair = "Fit all models on labels of one type."
+        came = f"classes {reprlib.repr(known)}"
+        raise refusal("estimator", "must hold models of one problem", came, repair) from error
+    return Members(names, classes, _outputs(names, models, repeat(X)))
+
+
+def _outputs(
+    names: list[str],
+    models: Iterable[Any],
+    inputs: Iterable[Any],
+    known: Callable[[Any], Classes] = known_classes,
+) -> Iterator[tuple[Classes, NDArray[Any]]]:
+    """Classes and predictions of one model after another, so that only one's wait for their place."""
+    for name, model, X in zip(names, models, inputs, strict=False):  # `inputs` may be endless
+        if not hasattr(model, "predict_proba"):
+            rule = "must consist of classifiers with `predict_proba`"
+            came = f"{name!r}, a {type(model).__name__} without it"
+            repair = "Leave it out, or wrap it in CalibratedClassifierCV before fitting."
+            raise refusal("estimator", rule, came, repair)
+        yield known(model), np.asarray(model.predict_proba(X))
+
+
+def _numbered(word: str, members: Any) -> list[str]:
+    return [f"{word} {number}" for number in range(len(members))]
+
+
+def _plain(estimator: Any, X: Any, *, dtype: Any = None) -> Any:
+    """X as an array or a compressed matrix, its columns checked against those the estimator knows.
+
+    Ensembles that convert X before they fit their members have members without feature names, which
+    would warn of a data frame.
+    """
+    return validate_data(
+        estimator,
+        X,
+        reset=False,
+        dtype=dtype,
+        accept_sparse=["csr", "csc"],
+        ensure_all_finite=False,  # whether a member takes missing values is for the member to say
+    )
+
+
+def _aligned(found: Members, order: tuple[Hashable, ...]) -> NDArray[np.float64]:
+    """Predictions of all members on one order of classes, (n_samples, n_members, n_classes)."""
+    positions = {each: position for position, each in enumerate(order)}
+    aligned = np.zeros((0, 0, 0))
+    for m, (known, output) in enumerate(found.outputs):
+        name = found.names[m]
+        if m == 0:
+            aligned = np.zeros((len(output), len(found.names), len(order)))
+        strange = [each for each in known if each not in positions]
+        if strange:  # also where a base estimator came fitted on another problem
+            rule = "must name every class that a member knows"
+            came = f"{reprlib.repr(order)}, without {strange[0]!r} of {name!r}"
+            raise refusal("classes", rule, came, "Add it, or leave that member out.")
+        aligned[:, m, [positions[each] for each in known]] = _in_doubles(output, name)
+    return aligned
+
+
+def _in_doubles(output: NDArray[Any], name: str) -> NDArray[np.float64]:
+    """Probabilities in double precision; rounding of coarser types is mended while it is known."""
+    if output.shape[1:] == (1,):  # a member that saw one class
+        return output.astype(np.float64)
+    try:
+        doubles = ClassifierSet(output).probs[:, 0, :].astype(np.float64)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"member {name!r} gave no probabilities: {error}") from error
+    if output.dtype != np.float64:
+        doubles /= doubles.sum(axis=1, keepdims=True)
+    return doubles
+
+
+def _labels(classifiers: ClassifierSet, y: Any) -> NDArray[Any]:
+    """Labels checked, in a form that the set reads as the same labels again."""
+    try:
+        positions = classifiers.labels(y)
+    except InvalidInputError as error:
+        raise InvalidInputError(
+            f"`y` must hold one class per row of `X`, each known to some member: {error}"
+        ) from error
+    names = classifiers.classes
+    assert names is not None
+    numbers = any(isinstance(name, Number) for name in names)
+    if not numbers or names == tuple(range(len(names))):
+        return positions
+    # A set whose classes are numbers takes numbers for their names, not for positions.
+    return np.asarray(names)[positions]

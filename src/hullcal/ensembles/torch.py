@@ -5,40 +5,54 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._validation import HullcalWarning, blocks, check_integer, check_seed, refusal
-from hullcal.ensembles._torch_batches import length_or_none
-from hullcal.ensembles._torch_members import (
+from hullcal._validation import (
+    HullcalWarning,
+    InvalidInputError,
+    check_integer,
+    check_labels,
+    check_seed,
+    refusal,
+)
+from hullcal.ensembles._torch_models import (
     Group,
     Member,
+    check_device,
     check_module,
+    dropping_out,
+    evaluated,
+    forked,
     in_turn,
-    listed_models,
+    load_state,
+    own_state,
+    placed,
     together,
 )
-from hullcal.ensembles._torch_modes import check_device, dropping_out, evaluated, own_state, placed
-from hullcal.ensembles._torch_outputs import Reading, check_dtype_name
-from hullcal.ensembles._torch_passes import Predictions, Run
-from hullcal.ensembles._torch_states import load_state
-from hullcal.ensembles._torch_storage import Destination, check_out
-from hullcal.progress import reporting
+from hullcal.ensembles._torch_rows import Reading, check_loader, load_torch, split_batch
+from hullcal.progress import Report, reporting
 
 __all__ = ["Predictions", "checkpoints", "deep_ensemble", "mc_dropout"]
 
-Progress = bool | Callable[[int, int], None]
+Progress = bool | Report
 
-_LOOK_LIKE_PROBS = (
-    "every output of this one-column model lies in [0, 1]; if these are probabilities and not "
-    'logits, pass `outputs="probs"`.'
-)
-_NO_EFFECT = (
-    "dropout changed nothing: all members are the same. If modules drop without a dropout layer, "
-    "name them in `dropout_types`."
-)
+
+class Predictions(NamedTuple):
+    """What members predict for the rows of a loader; it unpacks as ``probs, labels = ...``.
+
+    Attributes
+    ----------
+    probs : ndarray of shape (n_samples, n_members, n_classes)
+        Rows sum to 1.
+    labels : ndarray of int64 and shape (n_samples,), or None
+        None if the loader gives inputs only.
+    """
+
+    probs: NDArray[Any]
+    labels: NDArray[np.int64] | None
 
 
 def deep_ensemble(
@@ -48,9 +62,6 @@ def deep_ensemble(
     outputs: str | Callable[[Any], Any] = "logits",
     device: Any = None,
     dtype: Any = "float32",
-    out: Any = None,
-    force: bool = False,
-    memory_limit: int = 2**30,
     progress: Progress = False,
 ) -> Predictions:
     """Predictions of several networks, one member each.
@@ -74,14 +85,6 @@ def deep_ensemble(
         Where to compute; None for where the model is. A model that was moved is moved back.
     dtype : {"float32", "float64"}
         Of the result; a softmax is computed in float64.
-    out : str or path-like, optional
-        A `.npy` file to write to while predictions come in. It is under a temporary name until it
-        is whole; the result is a read-only memory map of it.
-    force : bool
-        Whether an existing `out` may be replaced.
-    memory_limit : int
-        Without `out`, a result of more bytes is a memory map of a temporary file, which goes when
-        the array and its last view do.
     progress : bool or callable
         True shows a bar on stderr; a callable gets (done, total) in batches times members. The
         total grows where the number of batches or members is not known.
@@ -94,17 +97,19 @@ def deep_ensemble(
     Notes
     -----
     Whatever happens, also on an error or Ctrl-C, the models keep their parameters, modes and
-    devices, torch's random state is as it was, and no half-written file stays.
+    devices, and torch's random state is as it was.
     """
-    target, listed = check_device(device), listed_models(models)
-    place = {"dtype": dtype, "out": out, "force": force, "memory_limit": memory_limit}
-    run, reading = _run("models", loader, length_or_none(listed), outputs, **place)
-    one_pass = target is None and isinstance(listed, list)
-    groups = iter([together(listed)]) if one_pass else in_turn(iter(listed), target)
-    with reporting(progress, "batches") as report:
-        predictions = run.gather(groups, one_pass=one_pass, report=report)
-    _warn_if(reading.doubtful, _LOOK_LIKE_PROBS)
-    return predictions
+    nn = load_torch().nn
+    if isinstance(models, nn.ModuleList | list | tuple):
+        models = list(models)
+    elif isinstance(models, nn.Module) or not hasattr(models, "__iter__"):
+        repair = "Pass `[model]` for one; `mc_dropout` makes several members of one model."
+        came = f"one {type(models).__name__}"
+        raise refusal("models", "must be a list or iterator of models", came, repair)
+    device, reading = check_device(device), Reading("models", outputs, dtype)
+    at_once = device is None and isinstance(models, list) and models
+    groups = iter([together(models)]) if at_once else in_turn(iter(models), device)
+    return _Run(loader, reading, _length(models)).gather(groups, progress)
 
 
 def mc_dropout(
@@ -117,9 +122,6 @@ def mc_dropout(
     dropout_types: Sequence[type] | type = (),
     device: Any = None,
     dtype: Any = "float32",
-    out: Any = None,
-    force: bool = False,
-    memory_limit: int = 2**30,
     progress: Progress = False,
 ) -> Predictions:
     """Predictions of one network with dropout left on, a fresh draw for every member.
@@ -143,7 +145,7 @@ def mc_dropout(
         Modules beside torch's dropout layers that drop when they are in training mode, such as a
         block that calls ``functional.dropout``, `torch.nn.LSTM` or
         `torch.nn.MultiheadAttention`. What is inside them stays in evaluation mode.
-    outputs, device, dtype, out, force, memory_limit, progress
+    outputs, device, dtype, progress
         As in `deep_ensemble`.
 
     Returns
@@ -152,21 +154,25 @@ def mc_dropout(
         ``probs, labels``. torch's own random state is not touched.
     """
     check_module(model)
-    types = _checked_types(dropout_types)
+    types = (dropout_types,) if isinstance(dropout_types, type) else tuple(dropout_types)
+    if not all(isinstance(kind, type) for kind in types):
+        repair = "Pass classes of modules, such as `dropout_types=(torch.nn.LSTM,)`."
+        raise refusal("dropout_types", "must be types", repr(dropout_types)[:80], repair)
     n_members = check_integer(n_members, "n_members", 1)
-    seed, target = check_seed(rng), check_device(device)
-    place = {"dtype": dtype, "out": out, "force": force, "memory_limit": memory_limit}
-    run, reading = _run("model", loader, n_members, outputs, **place)
-    with (
-        dropping_out(model, types),
-        placed(model, target) as home,
-        reporting(progress, "batches") as report,
-    ):
+    seed, device = check_seed(rng), check_device(device)
+    run = _Run(loader, Reading("model", outputs, dtype), n_members)
+    with dropping_out(model, types), placed(model, device) as home:
         members = [Member(model, home, (seed, number)) for number in range(n_members)]
-        predictions = run.gather(iter([nullcontext(members)]), one_pass=True, report=report)
-    _warn_if(reading.doubtful, _LOOK_LIKE_PROBS)
-    _warn_if(_all_the_same(predictions.probs), _NO_EFFECT)
-    return predictions
+        found = run.gather(iter([nullcontext(members)]), progress)
+    same = all((found.probs[:, m] == found.probs[:, 0]).all() for m in range(1, n_members))
+    if same and n_members > 1:
+        warnings.warn(
+            "dropout changed nothing: all members are the same. If modules drop without a dropout "
+            "layer, name them in `dropout_types`.",
+            HullcalWarning,
+            stacklevel=2,
+        )
+    return found
 
 
 def checkpoints(
@@ -177,9 +183,6 @@ def checkpoints(
     outputs: str | Callable[[Any], Any] = "logits",
     device: Any = None,
     dtype: Any = "float32",
-    out: Any = None,
-    force: bool = False,
-    memory_limit: int = 2**30,
     progress: Progress = False,
 ) -> Predictions:
     """Predictions of one network at several saved states, as in a snapshot ensemble.
@@ -188,13 +191,12 @@ def checkpoints(
     ----------
     model : torch.nn.Module
         Every state is loaded into it in turn; its own is loaded again afterwards.
-    states : iterable of state dicts, or of paths
-        Copies, not the model's own ``state_dict()``. Files are read by `torch.load` with
-        ``weights_only=True``, `.safetensors` files by safetensors. A state may be wrapped under
-        "state_dict", "model_state_dict" or "model".
+    states : iterable of state dicts
+        Copies, not the model's own ``state_dict()``. Files are loaded one at a time by
+        ``(torch.load(path, weights_only=True) for path in paths)``.
     loader : iterable of batches
         As in `deep_ensemble`; it is gone over once for every state.
-    outputs, device, dtype, out, force, memory_limit, progress
+    outputs, device, dtype, progress
         As in `deep_ensemble`.
 
     Returns
@@ -206,53 +208,122 @@ def checkpoints(
     if isinstance(states, Mapping | str | bytes) or not hasattr(states, "__iter__"):
         came = f"an object of type {type(states).__name__}"
         raise refusal("states", "must be a list of states", came, "Pass `states=[state]` for one.")
-    target, n_members = check_device(device), length_or_none(states)
-    place = {"dtype": dtype, "out": out, "force": force, "memory_limit": memory_limit}
-    run, reading = _run("states", loader, n_members, outputs, **place)
+    device = check_device(device)
+    run = _Run(loader, Reading("states", outputs, dtype), _length(states))
 
     def groups(home: Any) -> Iterator[Group]:
         for number, state in enumerate(states):
             load_state(model, state, number)
             yield nullcontext([Member(model, home)])
 
-    with (
-        own_state(model),
-        placed(model, target) as home,
-        evaluated(model),
-        reporting(progress, "batches") as report,
-    ):
-        predictions = run.gather(groups(home), one_pass=n_members == 1, report=report)
-    _warn_if(reading.doubtful, _LOOK_LIKE_PROBS)
-    return predictions
+    with own_state(model), placed(model, device) as home, evaluated(model):
+        return run.gather(groups(home), progress)
 
 
-def _run(
-    parameter: str, loader: Any, n_members: int | None, outputs: Any, **place: Any
-) -> tuple[Run, Reading]:
-    """Check what all functions here share, before any work."""
-    destination = Destination(
-        dtype=check_dtype_name(place["dtype"]),
-        memory_limit=check_integer(place["memory_limit"], "memory_limit", 0),
-        out=check_out(place["out"], force=place["force"]),
-        force=bool(place["force"]),
-    )
-    reading = Reading(outputs, destination.dtype, parameter)
-    return Run(loader, n_members, reading, destination, parameter), reading
+class _Run:
+    """Passes of all members over one loader."""
+
+    def __init__(self, loader: Any, reading: Reading, n_members: int | None) -> None:
+        self._loader, self._reading, self._n_members = loader, reading, n_members
+        self._n_classes = self._n_done = self._n_ticks = 0
+
+    def gather(self, groups: Iterator[Group], progress: Progress) -> Predictions:
+        """Let every group of members pass over the loader, and put their predictions together."""
+        check_loader(self._loader)
+        passes: list[Predictions] = []
+        with reporting(progress, "batches") as report:
+            for group in groups:
+                with group as members, forked([member.device for member in members]):
+                    passes.append(self._pass(members, report))
+                _check_same_rows(passes[0], passes[-1], self._n_done)
+                self._n_done += len(members)
+                del group, members  # the next model is made when this one is gone
+        if not passes:
+            rule = "must hold at least one member"
+            raise refusal(self._reading.parameter, rule, "none", "Pass one or more.")
+        if self._reading.doubtful:
+            warnings.warn(
+                "every output of this one-column model lies in [0, 1]; if these are probabilities "
+                'and not logits, pass `outputs="probs"`.',
+                HullcalWarning,
+                stacklevel=3,
+            )
+        probs = [each.probs for each in passes]
+        joined = probs[0] if len(probs) == 1 else np.concatenate(probs, axis=1)
+        return Predictions(joined, passes[0].labels)
+
+    def _pass(self, members: Sequence[Member], report: Report | None) -> Predictions:
+        blocks: list[NDArray[Any]] = []
+        labels: list[NDArray[np.int64]] = []
+        start = 0
+        for batch in self._loader:
+            arguments, keywords, given = split_batch(batch)
+            block = self._block(members, arguments, keywords, start)
+            if given is not None:
+                labels.append(_positions(given, block, start))
+            if len(labels) not in (0, len(blocks) + 1):
+                rule = "must give labels with every batch or with none"
+                raise refusal("loader", rule, f"a change at row {start}", "Label every batch.")
+            blocks.append(block)
+            start += len(block)
+            self._n_ticks += len(members)
+            if report is not None:
+                n_members = max(self._n_members or 0, self._n_done + len(members))
+                total = n_members * (_length(self._loader) or 0)
+                report(self._n_ticks, max(self._n_ticks, total))
+        probs = np.concatenate(blocks) if blocks else np.empty((0, len(members), self._n_classes))
+        return Predictions(probs, np.concatenate(labels) if labels else None)
+
+    def _block(
+        self, members: Sequence[Member], arguments: Any, keywords: Any, start: int
+    ) -> NDArray[Any]:
+        """Probabilities of one batch, (n_rows, n_members, n_classes)."""
+        rows: list[NDArray[Any]] = []
+        for number, member in enumerate(members, self._n_done):
+            output = member.outputs(arguments, keywords, start)
+            rows.append(self._reading.rows(output, number, start))
+            self._n_classes = self._n_classes or rows[0].shape[1]
+            expected = (len(rows[0]), self._n_classes)
+            if rows[-1].shape != expected:
+                rule = "must give one row of outputs per instance and the same classes always"
+                came = f"shape {rows[-1].shape} from member {number} in row {start} on"
+                repair = f"Here {expected} was expected."
+                raise refusal(self._reading.parameter, rule, came, repair)
+        return np.stack(rows, axis=1)
 
 
-def _checked_types(types: Any) -> tuple[type, ...]:
-    listed = (types,) if isinstance(types, type) else tuple(types)
-    if not all(isinstance(kind, type) for kind in listed):
-        repair = "Pass classes of modules, such as `dropout_types=(torch.nn.LSTM,)`."
-        raise refusal("dropout_types", "must be types", repr(types)[:80], repair)
-    return listed
+def _positions(labels: Any, block: NDArray[Any], start: int) -> NDArray[np.int64]:
+    """Labels of one batch as class positions."""
+    n_rows, _, n_classes = block.shape
+    try:
+        positions = check_labels(labels, n_samples=n_rows, n_classes=n_classes)
+    except InvalidInputError as error:  # it counts rows from the start of the batch
+        raise InvalidInputError(f"In the batch from row {start} on: {error}") from error
+    return positions.astype(np.int64)
 
 
-def _all_the_same(probs: NDArray[Any]) -> bool:
-    several = probs.shape[1] > 1
-    return several and all(bool((block == block[:, :1]).all()) for _, block in blocks(probs))
+def _check_same_rows(first: Predictions, later: Predictions, member: int) -> None:
+    """Refuse a pass whose rows or labels are not those of the first."""
+    if len(first.probs) == 0:
+        raise refusal("loader", "must give at least one row", "none", "Check the dataset.")
+    if len(later.probs) != len(first.probs):
+        came = f"{len(later.probs)} rows instead of {len(first.probs)}"
+    elif first.labels is None or later.labels is None:
+        if first.labels is later.labels:
+            return
+        came = "labels in some passes only"
+    elif (later.labels != first.labels).any():
+        came = f"another label in row {int(np.argmax(later.labels != first.labels))}"
+    else:
+        return
+    rule = "must give the same rows in the same order in every pass"
+    repair = "Pass a `DataLoader` that draws nothing at random, not an iterator over one."
+    raise refusal("loader", rule, f"{came} in the pass of member {member}", repair)
 
 
-def _warn_if(doubtful: bool, message: str) -> None:
-    if doubtful:
-        warnings.warn(message, HullcalWarning, stacklevel=3)
+def _length(value: Any) -> int | None:
+    """Length of a loader or sequence; None where it has none or will not say."""
+    try:
+        return len(value)
+    except (TypeError, NotImplementedError):
+        return None

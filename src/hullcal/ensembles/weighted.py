@@ -5,22 +5,26 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+import scipy.optimize
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.utils import assert_all_finite, check_random_state, indexable
+from sklearn.model_selection import train_test_split
+from sklearn.utils import _safe_indexing, assert_all_finite, check_random_state, indexable
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from hullcal import measures, minimizers, nulls
+from hullcal import hull, measures, minimizers, nulls, simplex
 from hullcal._validation import InvalidInputError, check_fraction, check_integer, refusal
-from hullcal.algorithm import calibration_test
-from hullcal.ensembles._sklearn_fitting import SEEDS, fit_apart
-from hullcal.ensembles._sklearn_input import note_columns
-from hullcal.ensembles._sklearn_kinds import known_classes
-from hullcal.ensembles._sklearn_members import members_from
-from hullcal.ensembles._sklearn_weights import SCORES, best_weights
+from hullcal.algorithm import calibration_test, minimize
+from hullcal.ensembles.sklearn import known_classes, members_from
 from hullcal.results import CalibrationTestResult
+from hullcal.sets import ClassifierSet
+
+Floats = NDArray[np.float64]
+
+#: Seeds are drawn below this, which every random_state takes.
+_SEEDS = 2**31 - 1
 
 
 class WeightedEnsembleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -122,43 +126,47 @@ class WeightedEnsembleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         WeightedEnsembleClassifier
             Itself.
         """
-        note_columns(self, X, y)
+        validate_data(self, X, y, skip_check_array=True)  # notes number and names of the columns
         y = column_or_1d(y, warn=True)
         X, y = indexable(X, y)
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
         test = self._settings()
         random = check_random_state(self.random_state)
-        classes = None
+        given, classes = self._given(), None
         if self.prefit:
-            self.estimator_ = self._given()
+            self.estimator_ = given
         else:
             holdout = check_fraction(self.holdout, "holdout")
-            seen = np.unique(y)
-            self.estimator_, X, y = fit_apart(self._given(), X, y, holdout=holdout, random=random)
+            used, kept = _two_parts(y, holdout, random)
+            unfitted = _seeded(clone(given), random)
+            self.estimator_ = unfitted.fit(_safe_indexing(X, used), y[used])
             # A frozen model may know other classes, and the rows fitted on may lack some.
-            classes = np.union1d(seen, np.asarray(known_classes(self.estimator_)))
-        self.seed_ = int(random.randint(SEEDS))
-        members, labels = members_from(
+            classes = np.union1d(np.unique(y), np.asarray(known_classes(self.estimator_)))
+            X, y = _safe_indexing(X, kept), y[kept]
+        self.seed_ = int(random.randint(_SEEDS))
+        self.held_out_ = members, labels = members_from(
             self.estimator_, X, y, classes=classes, n_stages=self.n_stages
         )
         self.classes_ = np.asarray(members.classes) if classes is None else classes
         self.members_ = members.members
-        self.held_out_ = members, labels
-        self.weights_ = best_weights(
-            members, labels, objective=self.objective, minimizer=self.minimizer, seed=self.seed_
-        )
-        # What was said at `fit` holds, whatever is set later.
+        if self._scored():
+            solve = _SCORES[self.objective]
+            self.weights_ = solve(members, members.labels(labels))
+        else:
+            search = {"measure": self.objective, "minimizer": self.minimizer}
+            self.weights_ = minimize(members, labels, rng=self.seed_, **search).weights
+        # The settings of `fit` hold, whatever is set later.
         self._n_stages, self._test = self.n_stages, test
         self._result: CalibrationTestResult | None = None
         return self
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
         """Predictions of the weighted ensemble, (n_samples, n_classes)."""
         check_is_fitted(self)
         members = members_from(self.estimator_, X, classes=self.classes_, n_stages=self._n_stages)
         # Row by row in the order of the members, so that no row depends on its neighbours.
-        mixed: NDArray[np.float64] = np.einsum("nmk,m->nk", members.probs, self.weights_)
+        mixed: Floats = np.einsum("nmk,m->nk", members.probs, self.weights_)
         return mixed
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -178,12 +186,19 @@ class WeightedEnsembleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
             self._result = calibration_test(*self.held_out_, rng=self.seed_, **self._test)
         return self._result
 
+    def _scored(self) -> bool:
+        return isinstance(self.objective, str) and self.objective in _SCORES
+
     def _settings(self) -> dict[str, Any]:
         """The options of the test, checked before any work."""
-        scored = isinstance(self.objective, str) and self.objective in SCORES
-        measure = "ece_conf" if scored else self._objective()
-        search = minimizers.resolve(self.minimizer)
-        nulls.resolve(self.null).check(measures.resolve(measure), search)
+        measure = "ece_conf" if self._scored() else self.objective
+        try:
+            resolved = measures.resolve(measure)
+        except InvalidInputError as error:
+            raise InvalidInputError(
+                f'`objective` must be "log_score", "brier_score" or a measure: {error}'
+            ) from error
+        nulls.resolve(self.null).check(resolved, minimizers.resolve(self.minimizer))
         check_integer(self.n_stages, "n_stages", 1)
         return {
             "measure": measure,
@@ -193,22 +208,18 @@ class WeightedEnsembleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
             "alpha": check_fraction(self.alpha, "alpha"),
         }
 
-    def _objective(self) -> Any:
-        try:
-            measures.resolve(self.objective)
-        except InvalidInputError as error:
-            raise InvalidInputError(
-                f'`objective` must be "log_score", "brier_score" or a measure: {error}'
-            ) from error
-        return self.objective
-
     def _given(self) -> Any:
-        if self.estimator is not None:
-            return self.estimator
-        if self.prefit:
+        """The estimator to clone or, if it is fitted, to use."""
+        if self.estimator is None and self.prefit:
             repair = "Pass the fitted ensemble as `estimator`."
             raise refusal("estimator", "must be given with `prefit=True`", "None", repair)
-        return RandomForestClassifier(n_estimators=10)
+        if self.estimator is None:
+            return RandomForestClassifier(n_estimators=10)
+        if not (self.prefit or hasattr(self.estimator, "fit")):
+            rule = "must be a classifier that can be fitted, unless `prefit=True`"
+            repair = "Pass a VotingClassifier of the models, or fit them and pass `prefit=True`."
+            raise refusal("estimator", rule, type(self.estimator).__name__, repair)
+        return self.estimator
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -218,7 +229,88 @@ class WeightedEnsembleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
             tags.input_tags.sparse, tags.input_tags.allow_nan = taken.sparse, taken.allow_nan
         return tags
 
-    def _more_tags(self) -> dict[str, Any]:
-        """The same for scikit-learn 1.5."""
-        inner = RandomForestClassifier() if self.estimator is None else self.estimator
-        return {"allow_nan": hasattr(inner, "_get_tags") and inner._get_tags()["allow_nan"]}
+
+def _two_parts(
+    y: NDArray[Any], holdout: float, random: np.random.RandomState
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows to fit on and rows to keep back, both ascending.
+
+    A class of one row is fitted on: nothing could be learnt of it otherwise. The others are split
+    with the shares of the classes where both parts have room for all of them.
+    """
+    classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    if len(classes) < 2:
+        repair = f"Pass rows of at least two classes (n_samples={len(y)})."
+        raise refusal("y", "must hold at least two classes", "one class", repair)
+    alone = counts[codes] == 1
+    shared = np.flatnonzero(~alone)
+    if len(shared) == 0:
+        rule = "must hold a class with two rows or more, so that one can be kept back"
+        repair = "Pass more rows, or a fitted ensemble with `prefit=True`."
+        raise refusal("y", rule, f"n_samples={len(y)}, each of its own class", repair)
+    size = min(max(round(holdout * len(y)), 1), len(shared) - 1)
+    room = min(size, len(shared) - size) >= np.count_nonzero(counts > 1)
+    used, kept = train_test_split(
+        shared,
+        test_size=size,
+        stratify=codes[shared] if room else None,
+        random_state=random.randint(_SEEDS),
+    )
+    return np.sort(np.concatenate([np.flatnonzero(alone), used])), np.sort(kept)
+
+
+def _seeded(estimator: Any, random: np.random.RandomState) -> Any:
+    """Give every `random_state` within that is None a seed of its own; others are the user's."""
+    missing = sorted(
+        name
+        for name, value in estimator.get_params(deep=True).items()
+        if value is None and (name == "random_state" or name.endswith("__random_state"))
+    )
+    seeds = {name: int(random.randint(_SEEDS)) for name in missing}
+    return estimator.set_params(**seeds) if seeds else estimator
+
+
+def _least_log_score(members: ClassifierSet, labels: NDArray[np.int32]) -> Floats:
+    """Maximum likelihood, a convex problem on the simplex.
+
+    Rows to which every member gives probability 0 are left out, as everywhere in this package.
+    """
+    start = simplex.uniform(members.n_members)
+    chances = members.probs[np.arange(len(labels)), :, labels].astype(np.float64)
+    largest = chances.max(axis=1, keepdims=True)
+    # The scale of a row adds a constant to the score; scaled to 1, no row can underflow.
+    chances = chances[largest[:, 0] > 0.0] / largest[largest > 0.0][:, None]
+    if len(chances) == 0:
+        return start
+
+    def score_and_slope(weights: Floats) -> tuple[float, Floats]:
+        mixed = np.maximum(chances @ weights, 1e-100)  # the slope stays finite at a vertex
+        return float(-np.log(mixed).mean()), -(chances / mixed[:, None]).mean(axis=0)
+
+    found = scipy.optimize.minimize(
+        score_and_slope,
+        start,
+        jac=True,
+        method="SLSQP",
+        bounds=scipy.optimize.Bounds(0.0, 1.0),
+        constraints=scipy.optimize.LinearConstraint(np.ones((1, len(start))), 1.0, 1.0),
+        options={"maxiter": 500, "ftol": 1e-12},
+    )
+    return simplex.normalise(found.x)
+
+
+def _least_brier_score(members: ClassifierSet, labels: NDArray[np.int32]) -> Floats:
+    """The point of the hull nearest to the one-hot labels, all rows taken as one long vector.
+
+    Only inner products of the differences matter, so a triangular factor of them stands for all
+    rows.
+    """
+    differences = members.probs.astype(np.float64)
+    differences[np.arange(len(labels)), :, labels] -= 1.0
+    rows = differences.transpose(0, 2, 1).reshape(-1, members.n_members)
+    factor = np.asarray(np.linalg.qr(rows, mode="r"))
+    return hull.nearest(factor.T, np.zeros(len(factor)))
+
+
+#: Objectives that are no measures of calibration.
+_SCORES = {"log_score": _least_log_score, "brier_score": _least_brier_score}
