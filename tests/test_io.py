@@ -27,7 +27,7 @@ from numcodecs.blosc import Blosc
 import hullcal
 import io_files
 from hullcal import InvalidInputError, io
-from hullcal.classical.result import ClassicalTestResult
+from hullcal.classical import ClassicalTestResult
 from hullcal.files import memory, writing, zarr_codecs
 from hullcal.files.names import label_values
 from hullcal.io import csv_files, result_fields

@@ -7,11 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._validation.arguments import check_fraction, check_seed
-from hullcal._validation.errors import refusal
-from hullcal._validation.foreign import BFLOAT16, as_array
-from hullcal._validation.labels import label_array
-from hullcal._validation.probabilities import check_dtype
+from hullcal._validation import (
+    BFLOAT16,
+    as_array,
+    check_dtype,
+    check_fraction,
+    check_seed,
+    label_array,
+    refusal,
+)
 
 __all__ = ["from_binary", "split"]
 

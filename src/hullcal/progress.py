@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from hullcal._validation.errors import refusal
+from hullcal._validation import refusal
 
 Report = Callable[[int, int], None]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hullcal._validation.errors import refusal
+from hullcal._validation import refusal
 
 #: A weight below this is none.
 _ROUNDING = 1e-15

@@ -22,7 +22,7 @@ from experiments.deep_ensembles.downloads.fetching import fetch
 from experiments.deep_ensembles.downloads.folders import unpacked_folder
 from experiments.deep_ensembles.downloads.holding import held
 from experiments.deep_ensembles.downloads.sources import SOURCES, Source
-from hullcal._validation.errors import refusal
+from hullcal._validation import refusal
 from hullcal.progress import Report
 
 __all__ = ["unpacked"]

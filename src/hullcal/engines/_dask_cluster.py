@@ -10,8 +10,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import hullcal
-from hullcal._validation import InvalidInputError
-from hullcal._validation.errors import refusal
+from hullcal._validation import InvalidInputError, refusal
 from hullcal.engines import _dask_interrupts
 from hullcal.engines.engine import EngineError
 

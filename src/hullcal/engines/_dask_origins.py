@@ -10,10 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._validation import check_classes, check_labels, check_probs
-from hullcal._validation.axes import reordering
-from hullcal._validation.errors import refusal
-from hullcal._validation.labels import label_array
+from hullcal._validation import (
+    check_classes,
+    check_labels,
+    check_probs,
+    label_array,
+    refusal,
+    reordering,
+)
 from hullcal.distinct import Distinct
 from hullcal.engines._dask_chunks import Reading, checked, itself, read_and_checked, taken
 from hullcal.engines.engine import is_dask

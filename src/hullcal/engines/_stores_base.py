@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._validation import InvalidInputError
-from hullcal._validation.errors import refusal
+from hullcal._validation import InvalidInputError, refusal
 from hullcal.engines._stores_sizes import Shape, check_possible
 
 Array = NDArray[Any]

@@ -11,7 +11,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy
 
-from hullcal._validation.errors import refusal
+from hullcal._validation import refusal
 from hullcal.engines._stores_base import Array, Shard, Shards, readable, text
 from hullcal.engines._stores_sizes import Shape, bytes_of, check_memory, check_names
 from hullcal.files.npy import Header, read_header

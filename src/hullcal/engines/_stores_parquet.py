@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hullcal._validation.errors import refusal
+from hullcal._validation import refusal
 from hullcal.engines._stores_base import Array, Shard, Shards, readable
 from hullcal.engines._stores_sizes import check_memory
 from hullcal.files.names import as_integers, label_values, wide_columns

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hullcal._validation.errors import refusal
+from hullcal._validation import refusal
 from hullcal.files.memory import check_fits
 from hullcal.files.source import Source
 

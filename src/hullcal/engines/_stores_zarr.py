@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hullcal._validation.errors import refusal
+from hullcal._validation import refusal
 from hullcal.engines._stores_base import Array, Store, readable, text
 from hullcal.engines._stores_sizes import bytes_of, check_memory, check_names, check_possible
 from hullcal.files.source import Source

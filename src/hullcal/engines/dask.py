@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hullcal._validation import InvalidInputError, check_integer
-from hullcal._validation.errors import refusal
+from hullcal._validation import InvalidInputError, check_integer, refusal
 from hullcal.engines._dask_cluster import connected
 from hullcal.engines._dask_members import distinct_members
 from hullcal.engines._dask_origins import Origin, origin_of

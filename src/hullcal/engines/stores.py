@@ -7,8 +7,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from hullcal._validation import InvalidInputError
-from hullcal._validation.errors import refusal
+from hullcal._validation import InvalidInputError, refusal
 from hullcal.engines._stores_base import Store, readable
 from hullcal.files.source import Source
 

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 
-from hullcal._validation.errors import refusal
+from hullcal._validation import refusal
 
 Rows = NDArray[np.int64]
 

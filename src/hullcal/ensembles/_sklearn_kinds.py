@@ -23,8 +23,7 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from hullcal._validation import InvalidInputError
-from hullcal._validation.errors import refusal
+from hullcal._validation import InvalidInputError, refusal
 from hullcal.ensembles._sklearn_input import plain
 
 try:

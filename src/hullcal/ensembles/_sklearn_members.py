@@ -10,8 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._validation import InvalidInputError, check_classes, check_integer, check_probs
-from hullcal._validation.errors import refusal
+from hullcal._validation import (
+    InvalidInputError,
+    check_classes,
+    check_integer,
+    check_probs,
+    refusal,
+)
 from hullcal.ensembles._sklearn_kinds import Classes, Members, known_classes, members_of
 from hullcal.ensembles._sklearn_kinds import predictions as predictions_of
 from hullcal.sets import ClassifierSet

@@ -13,8 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from hullcal import measures, minimizers, nulls
-from hullcal._validation import InvalidInputError, check_fraction, check_integer
-from hullcal._validation.errors import refusal
+from hullcal._validation import InvalidInputError, check_fraction, check_integer, refusal
 from hullcal.algorithm import calibration_test
 from hullcal.ensembles._sklearn_fitting import SEEDS, fit_apart
 from hullcal.ensembles._sklearn_input import note_columns

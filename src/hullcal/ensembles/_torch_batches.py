@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from hullcal._validation.errors import refusal
+from hullcal._validation import refusal
 from hullcal.ensembles._torch_package import load_torch
 
 __all__ = ["Inputs", "check_loader", "length_or_none", "split_batch"]

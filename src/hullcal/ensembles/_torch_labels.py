@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._validation import InvalidInputError, check_labels
-from hullcal._validation.errors import refusal
-from hullcal._validation.labels import label_array
+from hullcal._validation import InvalidInputError, check_labels, label_array, refusal
 
 __all__ = ["Truth"]
 

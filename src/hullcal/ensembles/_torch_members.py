@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hullcal._validation.errors import refusal
+from hullcal._validation import refusal
 from hullcal.ensembles._torch_batches import Inputs
 from hullcal.ensembles._torch_modes import evaluated, forked, placed, seed_all
 from hullcal.ensembles._torch_package import load_torch

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from itertools import chain
 from typing import Any
 
-from hullcal._validation.errors import refusal
+from hullcal._validation import refusal
 from hullcal.ensembles._torch_package import load_torch
 
 __all__ = ["check_device", "dropping_out", "evaluated", "forked", "own_state", "placed", "seed_all"]

@@ -9,9 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._validation.errors import InvalidInputError, refusal
-from hullcal._validation.foreign import FLOAT32, FLOAT64, Converted, Precision, as_array
-from hullcal._validation.rows import all_clean, audit, exponential, repair, softmax
+from hullcal._validation import (
+    FLOAT32,
+    FLOAT64,
+    Converted,
+    InvalidInputError,
+    Precision,
+    all_clean,
+    as_array,
+    audit,
+    exponential,
+    refusal,
+    repair,
+    softmax,
+)
 
 __all__ = ["Reading", "check_dtype_name"]
 

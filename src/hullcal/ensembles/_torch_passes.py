@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._validation.errors import InvalidInputError, refusal
-from hullcal._validation.rows import BLOCK_BYTES
+from hullcal._validation import BLOCK_BYTES, InvalidInputError, refusal
 from hullcal.ensembles._torch_batches import check_loader, length_or_none, split_batch
 from hullcal.ensembles._torch_labels import Truth
 from hullcal.ensembles._torch_members import Group, Member

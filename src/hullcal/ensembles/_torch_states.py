@@ -8,7 +8,7 @@ import reprlib
 from collections.abc import Mapping
 from typing import Any
 
-from hullcal._validation.errors import InvalidInputError, refusal
+from hullcal._validation import InvalidInputError, refusal
 from hullcal.ensembles._torch_package import load_torch
 from hullcal.files.source import Source
 

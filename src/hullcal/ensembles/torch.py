@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._validation import HullcalWarning, check_integer, check_seed
-from hullcal._validation.errors import refusal
-from hullcal._validation.rows import blocks
+from hullcal._validation import HullcalWarning, blocks, check_integer, check_seed, refusal
 from hullcal.ensembles._torch_batches import length_or_none
 from hullcal.ensembles._torch_members import (
     Group,

@@ -9,7 +9,7 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from hullcal._validation.flags import check_flag
+from hullcal._validation import check_flag
 from hullcal.files.source import Source
 
 __all__ = ["check_output", "put", "temporary_beside", "write_atomic"]

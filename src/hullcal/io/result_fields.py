@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hullcal._validation.errors import refusal
+from hullcal._validation import refusal
 from hullcal.results import CalibrationTestResult, MinimizeResult, Result
 
 __all__ = ["entry_of", "kind_of", "result_of"]
@@ -38,7 +38,7 @@ def kind_of(result: Any) -> str:
 
 def _class_of(kind: Any) -> type[Result]:
     if kind == "classical_test":  # its room loads compiled code, so only on demand
-        from hullcal.classical.result import ClassicalTestResult
+        from hullcal.classical import ClassicalTestResult
 
         return ClassicalTestResult
     if not isinstance(kind, str) or kind not in _KINDS:

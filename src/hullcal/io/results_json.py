@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import hullcal
-from hullcal._validation import InvalidInputError
-from hullcal._validation.errors import refusal
+from hullcal._validation import InvalidInputError, refusal
 from hullcal.files.memory import check_fits
 from hullcal.files.source import Source
 from hullcal.files.versions import versions

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hullcal import hull
-from hullcal._validation import InvalidInputError, check_probs
-from hullcal._validation.errors import refusal
-from hullcal._validation.foreign import as_array
+from hullcal._validation import InvalidInputError, as_array, check_probs, refusal
 from hullcal.hull import COARSE_TOLERANCE, TOLERANCE, beyond, nearest, total_variation
 
 Floats = NDArray[np.float64]

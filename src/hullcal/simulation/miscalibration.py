@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._validation import HullcalWarning, InvalidInputError, check_positive
-from hullcal._validation.errors import refusal
+from hullcal._validation import HullcalWarning, InvalidInputError, check_positive, refusal
 from hullcal.algorithm import minimize
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer

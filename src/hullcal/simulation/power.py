@@ -17,8 +17,8 @@ from hullcal._validation import (
     check_jobs,
     check_seed,
     check_weights,
+    refusal,
 )
-from hullcal._validation.errors import refusal
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
 from hullcal.nulls import Null

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._validation import check_integer, check_positive, check_seed
-from hullcal._validation.errors import refusal
+from hullcal._validation import check_integer, check_positive, check_seed, refusal
 from hullcal.simulation import draws
 from hullcal.simulation.boundary import along, boundaries
 from hullcal.simulation.protocols import Protocol, resolve

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._validation import InvalidInputError, check_jobs
-from hullcal._validation.flags import check_flag
+from hullcal._validation import InvalidInputError, check_flag, check_jobs
 from hullcal.files.journal import JOURNAL, Journal, Key, check_folder, columns_of
 from hullcal.measures import CustomMeasure
 from hullcal.progress import reporting
