@@ -786,11 +786,13 @@ def test_a_fitting_array_is_never_suspected_of_a_wrong_order():
     assert labels.tolist() == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("n", [19, 21, 3, 1])
-def test_a_length_that_fits_no_axis_is_reported_with_both_shapes(n):
+def test_a_length_that_fits_no_axis_is_reported_with_both_shapes(n, turned):
     # Three is the number of classes, which is no reason to move them.
-    said = message(check_set_and_labels, members(), np.zeros(n, dtype=int))
-    assert "(20, 4, 3)" in said
+    probs = smooth(20, 4, 3).transpose((0, 2, 1) if turned else (0, 1, 2))
+    said = message(check_set_and_labels, probs, np.zeros(n, dtype=int))
+    assert str(probs.shape) in said
     assert f"({n},)" in said
     assert "moveaxis" not in said
 

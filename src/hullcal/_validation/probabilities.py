@@ -290,7 +290,8 @@ def _first(mask: NDArray[np.bool_], start: int) -> tuple[int, ...]:
 
 def _refuse_any(array: NDArray[Any], usable: Callable[[NDArray[Any]], Any], hint: str) -> None:
     """Refuse entries that cannot be transformed, with their number and the first place."""
-    count, first = 0, ()
+    count = 0
+    first: tuple[int, ...] = ()
     for start, block in blocks(array):
         bad = ~usable(block)
         count += int(np.count_nonzero(bad))
@@ -365,7 +366,7 @@ def _common_total(found: Findings) -> str:
 
 
 def order_that_fits(given: Converted, n_labels: int | None, *, raw: bool = False) -> str:
-    """Write the order of axes that puts samples first and classes last; empty if it is the order.
+    """Write the order of axes that puts samples first and classes last; empty if there is no better.
 
     Classes are on the axis whose values sum to one, which logits (`raw`) do not; samples are on
     the axis that is as long as the labels.
@@ -379,6 +380,8 @@ def order_that_fits(given: Converted, n_labels: int | None, *, raw: bool = False
                 k_axis = axis if np.all(np.abs(sums - 1) <= tolerance) else k_axis
     others = (axis for axis in range(array.ndim) if axis != k_axis)
     n_axis = next((axis for axis in others if array.shape[axis] == n_labels), None)
+    if n_axis is None and n_labels is not None:
+        return ""
     return reordering(array.ndim, n_axis, k_axis)
 
 
