@@ -38,7 +38,7 @@ def test_the_result_is_always_a_valid_set(p, dtype):
     ("p", "said"),
     [
         *(
-            ([[0.5, 0.5], [bad, 0.5]], r"must lie in \[0, 1\].*\(n, m\) = \(1, 0\)")
+            ([[0.5, 0.5], [bad, 0.5]], r"lie in \[0, 1\].*\(n, m\) = \(1, 0\)")
             for bad in (-0.1, 1.1, np.nan, np.inf)
         ),
         *((np.zeros(shape), "got shape") for shape in [(), (0,), (3, 0), (2, 2, 2)]),
