@@ -637,9 +637,17 @@ def test_cells_of_a_table_are_no_formulas(nasty):
 
 
 def test_no_source_file_evaluates_unpickles_or_connects():
-    modules = set(
-        ["socket", "urllib", "http", "requests", "ssl", "ftplib", "smtplib", "marshal", "shelve"]
-    )
+    modules = {
+        "socket",
+        "urllib",
+        "http",
+        "requests",
+        "ssl",
+        "ftplib",
+        "smtplib",
+        "marshal",
+        "shelve",
+    }
     for path in Path(hc.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
