@@ -165,15 +165,6 @@ def _best_step(p: np.ndarray, direction: np.ndarray, longest: float) -> float:
     return float(brentq(derivative, 0.0, longest, xtol=1e-17, rtol=1e-14))
 
 
-def combinations_on_a_grid(members: np.ndarray, n_steps: int) -> np.ndarray:
-    """Every combination of two or three members with weights in multiples of 1/n_steps."""
-    if len(members) == 2:
-        first = np.arange(n_steps + 1) / n_steps
-        return np.column_stack([first, 1 - first]) @ members
-    weights = [(i, j, n_steps - i - j) for i in range(n_steps + 1) for j in range(n_steps + 1 - i)]
-    return np.array(weights) / n_steps @ members
-
-
 # The hull -------------------------------------------------------------------------------------
 
 

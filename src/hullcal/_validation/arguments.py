@@ -145,8 +145,8 @@ def check_members(names: Any, n_members: int) -> tuple[str, ...] | None:
         return strings
     rule = f"must be {n_members} different strings, one per member"
     twice = [name for name in strings if strings.count(name) > 1]
-    came = f"{twice[0]!r} twice" if twice else f"{shown(names)}, {len(strings)} strings"
-    repair = "Name the members in the order of the middle axis of `probs`."
+    came = f"{twice[0]!r} twice" if twice else shown(names)
+    repair = "Pass a list of names in the order of the middle axis of `probs`."
     raise refusal("members", rule, came, repair)
 
 

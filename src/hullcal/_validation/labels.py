@@ -68,7 +68,7 @@ def _refuse_mismatch(given: Converted, labels: NDArray[Any], *, raw: bool, liste
         repair = "They look swapped: pass (probs, labels)."
         raise refusal("probs", "must come first and `labels` second", came, repair)
     repair = "Pass predictions and labels of the same rows."
-    order = order_that_fits(given, len(labels), raw=raw) if len(labels) in probs.shape else ""
+    order = order_that_fits(given, len(labels), raw=raw)
     if order and listed and probs.ndim == 3:
         repair = "A list of arrays is a list of members; a list of samples is `np.stack(probs)`."
     elif order:
@@ -258,7 +258,8 @@ def _from_one_hot(array: NDArray[Any], n_samples: int, n_classes: int) -> NDArra
     hot: NDArray[np.bool_] = np.equal(array, 1)
     fine = (hot | (array == 0)).all(axis=1) & (np.count_nonzero(hot, axis=1) == 1)
     if fine.all():
-        return hot.argmax(axis=1).astype(np.int32)
+        positions: NDArray[np.intp] = hot.argmax(axis=1)
+        return positions.astype(np.int32)
     row = int(np.argmin(fine))
     rule = "of two axes must be one-hot: a single 1 in every row, and 0 elsewhere"
     repair = "Pass class positions; for soft labels decide on one class, `labels.argmax(axis=1)`."

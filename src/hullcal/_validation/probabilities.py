@@ -227,33 +227,36 @@ class Findings:
 
 def audit(array: NDArray[Any], precision: Precision) -> Findings:
     """Read every row in float64 and in a fixed order, so that layout cannot change a verdict."""
-    n_samples, n_members, n_classes = array.shape
-    found = Findings(n_rows=n_samples * n_members)
+    found = Findings(n_rows=array.shape[0] * array.shape[1])
     with np.errstate(all="ignore"):
         for start, block in blocks(array):
-            rows = np.array(block, dtype=np.float64, order="C")
-            bad = ~np.isfinite(rows)
-            found.n_nonfinite += int(np.count_nonzero(bad))
-            found.first_nonfinite = found.first_nonfinite or _first(bad, start)
-            found.low = float(np.fmin(found.low, np.fmin.reduce(rows, axis=None)))
-            found.high = float(np.fmax(found.high, np.fmax.reduce(rows, axis=None)))
-            found.n_outside += int(np.count_nonzero((rows < 0) | (rows > 1)))
-            as_given = np.add.reduce(rows, axis=-1)
-            found.smallest_sum = min(found.smallest_sum, float(as_given.min()))
-            found.largest_sum = max(found.largest_sum, float(as_given.max()))
-            sums = _row_sums(rows)
-            deviation = np.abs(sums - 1)
-            wrong = deviation > precision.repaired(n_classes)
-            off = (deviation > precision.left_alone(n_classes)) & ~wrong
-            found.worst_left = deviation[~(wrong | off)].max(initial=found.worst_left)
-            found.n_off += int(np.count_nonzero(off))
-            found.worst_off = deviation[off].max(initial=found.worst_off)
-            found.n_wrong += int(np.count_nonzero(wrong))
-            found.worst_wrong = deviation[wrong].max(initial=found.worst_wrong)
-            if not found.first_wrong and wrong.any():
-                found.first_wrong = _first(wrong, start)
-                found.wrong_sum = float(sums[wrong][0])
+            _read(found, np.array(block, dtype=np.float64, order="C"), start, precision)
     return found
+
+
+def _read(found: Findings, rows: NDArray[np.float64], start: int, precision: Precision) -> None:
+    bad = ~np.isfinite(rows)
+    if bad.any():
+        found.n_nonfinite += int(np.count_nonzero(bad))
+        found.first_nonfinite = found.first_nonfinite or _first(bad, start)
+    found.low = float(np.fmin(found.low, np.fmin.reduce(rows, axis=None)))
+    found.high = float(np.fmax(found.high, np.fmax.reduce(rows, axis=None)))
+    found.n_outside += int(np.count_nonzero((rows < 0) | (rows > 1)))
+    as_given = np.add.reduce(rows, axis=-1)
+    found.smallest_sum = min(found.smallest_sum, float(as_given.min()))
+    found.largest_sum = max(found.largest_sum, float(as_given.max()))
+    sums = _row_sums(rows)
+    deviation = np.abs(sums - 1)
+    wrong = deviation > precision.repaired(rows.shape[2])
+    off = (deviation > precision.left_alone(rows.shape[2])) & ~wrong
+    found.worst_left = deviation[~(wrong | off)].max(initial=found.worst_left)
+    found.n_off += int(np.count_nonzero(off))
+    found.worst_off = deviation[off].max(initial=found.worst_off)
+    if wrong.any():
+        found.n_wrong += int(np.count_nonzero(wrong))
+        found.worst_wrong = deviation[wrong].max(initial=found.worst_wrong)
+        if not found.first_wrong:
+            found.first_wrong, found.wrong_sum = _first(wrong, start), float(sums[wrong][0])
 
 
 def repair(array: NDArray[Any], precision: Precision, *, owned: bool) -> NDArray[np.float64]:
@@ -287,7 +290,8 @@ def _first(mask: NDArray[np.bool_], start: int) -> tuple[int, ...]:
 
 def _refuse_any(array: NDArray[Any], usable: Callable[[NDArray[Any]], Any], hint: str) -> None:
     """Refuse entries that cannot be transformed, with their number and the first place."""
-    count, first = 0, ()
+    count = 0
+    first: tuple[int, ...] = ()
     for start, block in blocks(array):
         bad = ~usable(block)
         count += int(np.count_nonzero(bad))
@@ -362,7 +366,7 @@ def _common_total(found: Findings) -> str:
 
 
 def order_that_fits(given: Converted, n_labels: int | None, *, raw: bool = False) -> str:
-    """Write the order of axes that puts samples first and classes last; empty if it is the order.
+    """Write the order of axes that puts samples first and classes last; empty if there is no better.
 
     Classes are on the axis whose values sum to one, which logits (`raw`) do not; samples are on
     the axis that is as long as the labels.
@@ -376,6 +380,8 @@ def order_that_fits(given: Converted, n_labels: int | None, *, raw: bool = False
                 k_axis = axis if np.all(np.abs(sums - 1) <= tolerance) else k_axis
     others = (axis for axis in range(array.ndim) if axis != k_axis)
     n_axis = next((axis for axis in others if array.shape[axis] == n_labels), None)
+    if n_axis is None and n_labels is not None:
+        return ""
     return reordering(array.ndim, n_axis, k_axis)
 
 

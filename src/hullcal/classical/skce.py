@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -12,9 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from hullcal import pvalues
 from hullcal._compiled.resampling import draw_counts
 from hullcal._compiled.streams import key_of
-from hullcal._validation import InvalidInputError, check_integer, check_seed
-from hullcal.classical._input import one_classifier
-from hullcal.classical.result import ClassicalTestResult
+from hullcal._validation import check_integer, check_seed, refusal
+from hullcal.classical.single import ClassicalTestResult, one_classifier
 from hullcal.kernels import Kernel, kernel_factors
 from hullcal.measures._all_pairs import BLOCK, pair_terms
 from hullcal.measures.skce import SKCE
@@ -121,21 +119,18 @@ def skce_test(
     predictions = classifiers.probs[:, 0, :]
     measure.check(len(truth))
     if method == "asymptotic" and len(truth) < 4:
-        raise InvalidInputError(
-            f"method `asymptotic` needs two pairs of rows, whose spread it estimates; got "
-            f"{len(truth)} rows. Use method `bootstrap` or `distribution_free`."
-        )
-    sample = _Sample(
-        np.ascontiguousarray(predictions.T, dtype=np.float64),
-        truth,
-        measure.parameters(predictions),
-    )
-    statistic = measure.evaluate(sample.mixed, truth, sample.parameters)
-    null = np.empty(0)
+        rule = '"asymptotic" needs two pairs of rows, whose spread it estimates'
+        repair = "Use method `bootstrap` or `distribution_free`."
+        raise refusal("method", rule, f"{len(truth)} rows", repair)
+    mixed = np.ascontiguousarray(predictions.T, dtype=np.float64)
+    parameters = measure.parameters(predictions)
+    statistic = measure.evaluate(mixed, truth, parameters)
+    errors, null = mixed.copy(), np.empty(0)
+    errors[truth, np.arange(len(truth))] -= 1.0  # p - e_y, (K, N)
     if method == "asymptotic":
-        pvalue = _normal(sample.disjoint_terms())
+        pvalue = _normal(_disjoint_terms(mixed, errors, parameters))
     elif method == "bootstrap":
-        null = _bootstrap(sample, n_resamples, key_of(seed))
+        null = _bootstrap(mixed, errors, parameters, n_resamples, key_of(seed))
         pvalue = pvalues.monte_carlo(statistic, null)
     else:
         pvalue = _bounded(statistic, len(truth), estimator)
@@ -155,38 +150,22 @@ def skce_test(
 
 def _check_method(estimator: str, method: str) -> None:
     if not isinstance(method, str) or method not in _METHODS:
-        raise InvalidInputError(
-            f"`method` must be one of {sorted(_METHODS)}; got {method!r:.80}. Mind the spelling."
-        )
+        rule = f"must be one of {sorted(_METHODS)}"
+        raise refusal("method", rule, f"{method!r:.80}", "Mind the spelling.")
     if estimator not in _METHODS[method]:
-        raise InvalidInputError(
-            f"method `{method}` does not go with estimator `{estimator}`; it takes "
-            f"{' or '.join(_METHODS[method])}, and method `distribution_free` takes every estimator."
-        )
+        rule = f"`{method}` needs estimator {' or '.join(_METHODS[method])}"
+        repair = "The method `distribution_free` takes every estimator."
+        raise refusal("method", rule, f"estimator `{estimator}`", repair)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    """Predictions (K, N), labels, and the kernel's parameters."""
-
-    mixed: Floats
-    labels: NDArray[np.int32]
-    parameters: Floats
-
-    def errors(self) -> Floats:
-        """p - e_y, (K, N)."""
-        errors = self.mixed.copy()
-        errors[self.labels, np.arange(len(self.labels))] -= 1.0
-        return errors
-
-    def disjoint_terms(self) -> Floats:
-        """h of rows 0 and 1, 2 and 3, and so on."""
-        n_paired = 2 * (len(self.labels) // 2)
-        p, errors = self.mixed[:, :n_paired], self.errors()[:, :n_paired]
-        factors = 0.5 * np.abs(p[:, ::2] - p[:, 1::2]).sum(axis=0)
-        kernel_factors(factors, self.parameters[0], self.parameters[1], np.empty_like(factors))
-        terms: Floats = factors * (errors[:, ::2] * errors[:, 1::2]).sum(axis=0)
-        return terms
+def _disjoint_terms(mixed: Floats, errors: Floats, parameters: Floats) -> Floats:
+    """h of rows 0 and 1, 2 and 3, and so on."""
+    n_paired = 2 * (mixed.shape[1] // 2)
+    first, second = slice(0, n_paired, 2), slice(1, n_paired, 2)
+    factors = 0.5 * np.abs(mixed[:, first] - mixed[:, second]).sum(axis=0)
+    kernel_factors(factors, parameters[0], parameters[1], np.empty_like(factors))
+    terms: Floats = factors * (errors[:, first] * errors[:, second]).sum(axis=0)
+    return terms
 
 
 def _normal(terms: Floats) -> float:
@@ -204,34 +183,37 @@ def _bounded(statistic: float, n_samples: int, estimator: str) -> float:
     return math.exp(-(n_samples // 2) * max(statistic, 0.0) ** 2 / (2.0 * BOUND**2))
 
 
-def _bootstrap(sample: _Sample, n_resamples: int, key: NDArray[np.uint64]) -> Floats:
+def _bootstrap(
+    mixed: Floats, errors: Floats, parameters: Floats, n_resamples: int, key: NDArray[np.uint64]
+) -> Floats:
     """Arcones and Giné's bootstrap of the degenerate U-statistic.
 
     With w the times that each row is drawn and c = w - 1, the sum over all i and j of the centred
     terms is c'Hc; the sum over i = j, to be taken off, is w'(diagonal - 2 row means + mean).
     """
-    n_samples = len(sample.labels)
+    n_samples = mixed.shape[1]
     size = max(1, _COUNTS // n_samples)
     out = np.empty(n_resamples)
     for first in range(0, n_resamples, size):
         counts = np.zeros((min(size, n_resamples - first), n_samples))
         draw_counts(key, first, 1, counts)
-        quadratic, row_means, diagonal = _quadratic_forms(sample, counts - 1.0)
+        quadratic, row_means, diagonal = _quadratic_forms(mixed, errors, parameters, counts - 1.0)
         doubled = counts @ (diagonal - 2.0 * row_means + row_means.mean())
         out[first : first + len(counts)] = (quadratic - doubled) / n_samples**2
     return out
 
 
-def _quadratic_forms(sample: _Sample, c: Floats) -> tuple[Floats, Floats, Floats]:
+def _quadratic_forms(
+    mixed: Floats, errors: Floats, parameters: Floats, c: Floats
+) -> tuple[Floats, Floats, Floats]:
     """c'Hc for every row c, with the row means and the diagonal of H, which is never held whole."""
-    n_samples = len(sample.labels)
+    n_samples, scratch = mixed.shape[1], np.empty(3 * BLOCK)
     size = max(1, _TERMS // n_samples)
-    errors, scratch = sample.errors(), np.empty(3 * BLOCK)
     quadratic, row_means, diagonal = np.zeros(len(c)), np.empty(n_samples), np.empty(n_samples)
     for first in range(0, n_samples, size):
         rows = slice(first, min(first + size, n_samples))
         terms = np.empty((rows.stop - first, n_samples))
-        pair_terms(sample.mixed, errors, first, sample.parameters, terms, scratch)
+        pair_terms(mixed, errors, first, parameters, terms, scratch)
         quadratic += np.einsum("dn,dn->d", c @ terms.T, c[:, rows])
         row_means[rows] = terms.mean(axis=1)
         diagonal[rows] = terms[np.arange(len(terms)), np.arange(first, rows.stop)]

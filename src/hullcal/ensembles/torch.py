@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
@@ -11,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation import (
-    HullcalWarning,
     InvalidInputError,
     check_integer,
     check_labels,
     check_seed,
     refusal,
+    warn,
 )
 from hullcal.ensembles._torch_models import (
     Group,
@@ -166,11 +165,9 @@ def mc_dropout(
         found = run.gather(iter([nullcontext(members)]), progress)
     same = all((found.probs[:, m] == found.probs[:, 0]).all() for m in range(1, n_members))
     if same and n_members > 1:
-        warnings.warn(
+        warn(
             "dropout changed nothing: all members are the same. If modules drop without a dropout "
             "layer, name them in `dropout_types`.",
-            HullcalWarning,
-            stacklevel=2,
         )
     return found
 
@@ -242,11 +239,9 @@ class _Run:
             rule = "must hold at least one member"
             raise refusal(self._reading.parameter, rule, "none", "Pass one or more.")
         if self._reading.doubtful:
-            warnings.warn(
+            warn(
                 "every output of this one-column model lies in [0, 1]; if these are probabilities "
                 'and not logits, pass `outputs="probs"`.',
-                HullcalWarning,
-                stacklevel=3,
             )
         probs = [each.probs for each in passes]
         joined = probs[0] if len(probs) == 1 else np.concatenate(probs, axis=1)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
 
 from hullcal._compiled.jit import compiled
-from hullcal._validation import HullcalWarning
-from hullcal.uncertainty._instances import Floats, per_instance
-from hullcal.uncertainty._maximum_entropy import maximize_entropy
+from hullcal._validation import warn
+from hullcal.uncertainty.spread import Floats, per_instance
 
 #: How far below the greatest entropy of the hull a reported one may lie, in nats.
 GAP = 1e-8
+_MAX_ITERATIONS = 100
+#: Share of the way to the boundary that a step may go.
+_BOUNDARY = 0.99
+#: How much of the complementarity each step aims to keep.
+_CENTERING = 0.05
+#: Classes below this probability in every member add nothing to an entropy in doubles.
+_NEGLIGIBLE = 1e-290
 
 
 def mutual_information(probs: Any, *, n_jobs: int = 1) -> Floats:
@@ -74,10 +79,8 @@ def entropy_bounds(probs: Any, *, n_jobs: int = 1) -> tuple[Floats, Floats]:
     lower, upper, gap = values.T.copy()
     short = int((gap > GAP).sum())
     if short > 0:
-        warnings.warn(
+        warn(
             f"the upper entropy of {short} instances is known only to within {gap.max():.1g} nats.",
-            HullcalWarning,
-            stacklevel=2,
         )
     return lower, upper
 
@@ -123,8 +126,137 @@ def _entropy_bounds(members, gap, out):  # type: ignore[no-untyped-def]
         for m in range(n_members):
             entropy = _entropy(members[n, m])
             lower, upper = min(lower, entropy), max(upper, entropy)
-        found, left = maximize_entropy(members[n], gap)
+        found, left = _maximize_entropy(members[n], gap)
         out[n, 0] = lower
         # The members and their average are points of the hull too.
         out[n, 1] = max(found, upper)
         out[n, 2] = left
+
+
+@compiled
+def _maximize_entropy(members, tolerance):  # type: ignore[no-untyped-def]
+    """Greatest entropy over the hull of `members` (M, K), and how far from it that may be.
+
+    A primal-dual interior point method for: minimise sum of q log q, where q is the combination
+    with weights w >= 0 of sum 1. Its optimality conditions, relaxed by mu, are
+
+        gradient - slack + level = 0,   w * slack = mu,   sum of w = 1,
+
+    and a Newton step needs one Cholesky factor of an M x M matrix.
+    """
+    n_members, n_classes = members.shape
+    weights = np.full(n_members, 1.0 / n_members)
+    slack, step, slack_step = np.empty(n_members), np.empty(n_members), np.empty(n_members)
+    gradient, ones = np.empty(n_members), np.empty(n_members)
+    mixed, logs = np.empty(n_classes), np.empty(n_classes)
+    factor = np.empty((n_members, n_members))
+    best, best_gap = -np.inf, np.inf
+    level = 0.0
+    for iteration in range(_MAX_ITERATIONS):
+        entropy, gap = _evaluate(members, weights, mixed, logs, gradient)
+        if gap < best_gap:
+            best, best_gap = entropy, gap
+        if best_gap <= 0.1 * tolerance:
+            break
+        if iteration == 0:
+            level = 0.1 - gradient.min()
+            for m in range(n_members):
+                slack[m] = gradient[m] + level
+        mu = 0.0
+        for m in range(n_members):
+            mu += weights[m] * slack[m]
+        mu *= _CENTERING / n_members
+        _hessian(members, mixed, weights, slack, factor)
+        _cholesky(factor)
+        for m in range(n_members):
+            step[m] = mu / weights[m] - gradient[m] - level
+            ones[m] = 1.0
+        _solve(factor, step)
+        _solve(factor, ones)
+        level_step = step.sum() / ones.sum()
+        length = 1.0
+        for m in range(n_members):
+            step[m] -= level_step * ones[m]
+            slack_step[m] = (mu - slack[m] * step[m]) / weights[m] - slack[m]
+            if step[m] < 0.0:
+                length = min(length, -_BOUNDARY * weights[m] / step[m])
+            if slack_step[m] < 0.0:
+                length = min(length, -_BOUNDARY * slack[m] / slack_step[m])
+        total = 0.0
+        for m in range(n_members):
+            weights[m] += length * step[m]
+            slack[m] += length * slack_step[m]
+            total += weights[m]
+        level += length * level_step
+        for m in range(n_members):
+            weights[m] /= total
+    return best, best_gap
+
+
+@compiled
+def _evaluate(members, weights, mixed, logs, gradient):  # type: ignore[no-untyped-def]
+    """Entropy of the combination, and the most that any other may exceed it by."""
+    n_members, n_classes = members.shape
+    entropy = 0.0
+    for k in range(n_classes):
+        q = 0.0
+        for m in range(n_members):
+            q += weights[m] * members[m, k]
+        mixed[k] = q
+        logs[k] = math.log(q) if q > _NEGLIGIBLE else 0.0
+        entropy -= q * logs[k]
+    lowest, average = np.inf, 0.0
+    for m in range(n_members):
+        slope = 0.0
+        for k in range(n_classes):
+            slope += members[m, k] * (logs[k] + 1.0)
+        gradient[m] = slope
+        lowest = min(lowest, slope)
+        average += weights[m] * slope
+    return entropy, average - lowest
+
+
+@compiled
+def _hessian(members, mixed, weights, slack, out):  # type: ignore[no-untyped-def]
+    """Second derivatives in the weights, with what the slacks add to their diagonal."""
+    n_members, n_classes = members.shape
+    for i in range(n_members):
+        for j in range(i + 1):
+            total = 0.0
+            for k in range(n_classes):
+                if mixed[k] > _NEGLIGIBLE:
+                    total += members[i, k] / mixed[k] * members[j, k]
+            out[i, j] = total
+        out[i, i] += slack[i] / weights[i]
+
+
+@compiled
+def _cholesky(a):  # type: ignore[no-untyped-def]
+    """Lower factor in place; members on a line leave pivots that are nothing but rounding."""
+    size = a.shape[0]
+    for j in range(size):
+        pivot = a[j, j]
+        for k in range(j):
+            pivot -= a[j, k] * a[j, k]
+        a[j, j] = math.sqrt(max(pivot, 1e-14 * a[j, j]))
+        for i in range(j + 1, size):
+            total = a[i, j]
+            for k in range(j):
+                total -= a[i, k] * a[j, k]
+            a[i, j] = total / a[j, j]
+
+
+@compiled
+def _solve(factor, b):  # type: ignore[no-untyped-def]
+    """b becomes the solution, by the lower factor and its transpose."""
+    size = b.shape[0]
+    for i in range(size):
+        total = b[i]
+        for k in range(i):
+            total -= factor[i, k] * b[k]
+        b[i] = total / factor[i, i]
+    for i in range(size - 1, -1, -1):
+        total = b[i]
+        for k in range(i + 1, size):
+            total -= factor[k, i] * b[k]
+        b[i] = total / factor[i, i]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import decimal
 import math
-import warnings
 from functools import cache
 from typing import Any
 
@@ -13,9 +12,9 @@ import numpy as np
 from hullcal._compiled.jit import compiled
 from hullcal._compiled.mixing import fill
 from hullcal._compiled.sums import dot
-from hullcal._validation import ApproximationWarning
+from hullcal._validation import ApproximationWarning, warn
 from hullcal.sets import ClassifierSet
-from hullcal.uncertainty._instances import Floats, per_instance
+from hullcal.uncertainty.spread import Floats, per_instance
 
 #: Classes up to which all subsets are visited.
 MAX_CLASSES = 16
@@ -57,21 +56,15 @@ def generalized_hartley(probs: Any, *, n_jobs: int = 1) -> Floats:
     array([1., 0.])
     """
     classifiers = ClassifierSet.of(probs)
-    if is_approximate(classifiers.n_classes):
-        warnings.warn(
+    if classifiers.n_classes > MAX_CLASSES:
+        warn(
             f"generalized_hartley visits all subsets of at most {MAX_CLASSES} classes; of these "
             f"{classifiers.n_classes}, each instance keeps its {MAX_CLASSES - 1} most probable ones "
             "and merges the others into one.",
             ApproximationWarning,
-            stacklevel=2,
         )
     factors = _factors(min(classifiers.n_classes, MAX_CLASSES))
     return per_instance(_hartley, classifiers, factors, n_jobs=n_jobs)[:, 0]
-
-
-def is_approximate(n_classes: int) -> bool:
-    """Whether classes have to be merged."""
-    return n_classes > MAX_CLASSES
 
 
 @cache
@@ -93,32 +86,21 @@ def _factors(n_classes: int) -> Floats:
 
 
 @compiled
-def _keep_most_probable(members, n, kept, table):  # type: ignore[no-untyped-def]
-    """Copy one instance's members into `table`, its less probable classes merged into the last."""
-    n_members, n_classes = members.shape[1], members.shape[2]
-    n_kept = table.shape[1]
-    if n_classes == n_kept:
-        for m in range(n_members):
-            for k in range(n_classes):
-                table[m, k] = members[n, m, k]
-        return
-    largest = np.zeros(n_classes)
+def _keep_most_probable(members, kept):  # type: ignore[no-untyped-def]
+    """Fill `kept` with the members' most probable classes, and with all others as the last one."""
+    n_members, n_classes = members.shape
+    places, largest = np.full(n_classes, kept.shape[1] - 1), np.zeros(n_classes)
     for m in range(n_members):
         for k in range(n_classes):
-            largest[k] = max(largest[k], members[n, m, k])
-    for k in range(n_classes):
-        kept[k] = n_kept - 1
-    for place in range(n_kept - 1):
-        best = 0
-        for k in range(1, n_classes):
-            if largest[k] > largest[best]:
-                best = k
-        kept[best] = place
+            largest[k] = max(largest[k], members[m, k])
+    for place in range(kept.shape[1] - 1):
+        best = np.argmax(largest)
+        places[best] = place
         largest[best] = -1.0
     for m in range(n_members):
-        fill(table[m], 0.0)
+        fill(kept[m], 0.0)
         for k in range(n_classes):
-            table[m, kept[k]] += members[n, m, k]
+            kept[m, places[k]] += members[m, k]
 
 
 @compiled
@@ -141,12 +123,13 @@ def _below_the_first(table, sums, lower):  # type: ignore[no-untyped-def]
 @compiled
 def _hartley(members, factors, out):  # type: ignore[no-untyped-def]
     n_samples, n_members, n_classes = members.shape
-    n_kept = min(n_classes, MAX_CLASSES)
-    table = np.empty((n_members, n_kept))
-    kept = np.empty(n_classes, dtype=np.int64)
+    kept = np.empty((n_members, min(n_classes, MAX_CLASSES)))
     sums, lower = np.empty(factors.shape[0]), np.empty(factors.shape[0])
     for n in range(n_samples):
-        _keep_most_probable(members, n, kept, table)
+        table = members[n]
+        if n_classes > MAX_CLASSES:
+            _keep_most_probable(table, kept)
+            table = kept
         _below_the_first(table, sums, lower)
         # All classes together have probability 1, up to rounding that must not count.
         out[n, 0] = max(dot(factors[:-1], lower[:-1]), 0.0)
