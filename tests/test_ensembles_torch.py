@@ -20,7 +20,7 @@ import pytest
 
 import hullcal as hc
 from hullcal.ensembles import _torch_storage, checkpoints, deep_ensemble, mc_dropout
-from hullcal.files.writing import put
+from hullcal.io.writing import put
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.deep

@@ -374,8 +374,8 @@ WRITER = """
 import sys
 from pathlib import Path
 from hullcal import InvalidInputError
-from hullcal.files.journal import Journal
-from hullcal.files.writing import write_atomic
+from hullcal.io.journal import Journal
+from hullcal.io.writing import write_atomic
 letter, place = sys.argv[1], Path(sys.argv[2])
 print("ready", flush=True)
 for line in sys.stdin:

@@ -16,7 +16,7 @@ from hullcal._validation import HullcalWarning, InvalidInputError, check_seed
 from hullcal.algorithm import run
 from hullcal.assessment._found import Assessment
 from hullcal.engines import Engine
-from hullcal.files.journal import check_folder
+from hullcal.io.journal import check_folder
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
 from hullcal.nulls import Null, kept_seed

@@ -13,7 +13,7 @@ from hullcal.distinct import traits
 from hullcal.engines._dask_members import order_of_members
 from hullcal.engines._dask_words import placed
 from hullcal.engines.jobs import Job, Rows
-from hullcal.engines.stores import Store
+from hullcal.io.stores import Store
 
 Floats = NDArray[np.float64]
 

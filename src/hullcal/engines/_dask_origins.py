@@ -17,7 +17,7 @@ from hullcal._validation.labels import label_array
 from hullcal.distinct import Distinct
 from hullcal.engines._dask_chunks import Reading, checked, itself, read_and_checked, taken
 from hullcal.engines.engine import is_dask
-from hullcal.engines.stores import Store, is_path, open_store
+from hullcal.io.stores import Store, is_path, open_store
 from hullcal.sets import ClassifierSet
 
 #: First and last row, the last not included.

@@ -19,7 +19,7 @@ from hullcal.engines.entries import MANY_CLASSES, Entries
 from hullcal.engines.jobs import Job, Rows, range_size
 from hullcal.engines.packed import Packed
 from hullcal.engines.streamed import Passes, Streamed
-from hullcal.files.memory import available
+from hullcal.io.source import available
 from hullcal.measures import Measure
 from hullcal.sets import ClassifierSet
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from hullcal._validation.errors import InvalidInputError, refusal
 from hullcal.ensembles._torch_package import load_torch
-from hullcal.files.source import Source
+from hullcal.io.source import Source
 
 __all__ = ["load_state"]
 

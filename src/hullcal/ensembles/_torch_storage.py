@@ -17,7 +17,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError
-from hullcal.files.writing import check_output, put, temporary_beside
+from hullcal.io.writing import check_output, put, temporary_beside
 
 __all__ = ["Destination", "GrowingArray", "check_out"]
 

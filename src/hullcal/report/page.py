@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from hullcal.assessment import Assessment
-from hullcal.files.versions import versions
+from hullcal.io.results import versions
 from hullcal.minimizers.steepest import Steepest
 from hullcal.report.classes import ClassGap, class_gaps
 from hullcal.report.figures import ROWS, class_name, figures, some_rows

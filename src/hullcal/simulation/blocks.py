@@ -12,7 +12,7 @@ from typing import Any
 from hullcal._compiled.jit import is_compiled
 from hullcal._validation import HullcalWarning
 from hullcal.algorithm import calibration_test
-from hullcal.files.journal import Key
+from hullcal.io.journal import Key
 from hullcal.sets import ClassifierSet
 from hullcal.simulation import protocols
 from hullcal.simulation.grid import Cell, Grid

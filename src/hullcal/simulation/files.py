@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal.files.spreadsheet import as_text, csv_line
-from hullcal.files.versions import versions
 from hullcal.io import write_atomic
+from hullcal.io.results import versions
+from hullcal.io.writing import as_text, csv_line
 
 if TYPE_CHECKING:
     from hullcal.simulation.grid import Grid

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError, check_jobs
 from hullcal._validation.flags import check_flag
-from hullcal.files.journal import JOURNAL, Journal, Key, check_folder, columns_of
+from hullcal.io.journal import JOURNAL, Journal, Key, check_folder, columns_of
 from hullcal.measures import CustomMeasure
 from hullcal.progress import reporting
 from hullcal.simulation import files
