@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from hullcal.io.source import Source
 
-__all__ = ["Arrays", "StoredArray", "bytes_of", "open_arrays"]
+__all__ = ["ARRAYS", "Arrays", "StoredArray", "open_arrays"]
 
 #: What `scipy.sparse.save_npz` writes for every kind of matrix.
 _SPARSE = {"format", "shape", "data"}
@@ -44,40 +45,31 @@ class StoredArray:
     #: Whether rows stay in the file until somebody looks at them.
     mapped: bool = False
 
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """These rows, text as numpy's strings; bytes are taken as UTF-8, numbers are left alone."""
+        array = self.rows(start, stop)
+        if array.dtype.kind == "S":
+            return np.char.decode(array, "utf-8")
+        return array.astype(np.str_) if array.dtype.kind in "OT" else array
+
     @property
-    def n_rows(self) -> int:
-        """Length of the first axis."""
-        return self.shape[0] if self.shape else 0
+    def kind(self) -> str:
+        """Numbers, text, or another type: what can stand side by side in several files."""
+        kind = self.dtype.kind
+        return "numbers" if kind in "biuf" else "text" if kind in "OSTU" else str(self.dtype)
 
     def needs(self, start: int, stop: int) -> int:
         """Bytes of memory that these rows take."""
         if self.mapped:
             return 0
-        return bytes_of((stop - start, *self.shape[1:]), self.dtype) + self.extra
+        return _bytes((stop - start, *self.shape[1:]), self.dtype) + self.extra
 
 
-class Arrays(Mapping[str, StoredArray]):
-    """The arrays of an open file by name, each looked at when it is asked for."""
-
-    def __init__(self, names: list[str], look: Callable[[str], StoredArray]) -> None:
-        self._names, self._look = dict.fromkeys(names), look
-
-    def __getitem__(self, name: str) -> StoredArray:
-        if name not in self._names:
-            raise KeyError(name)
-        return self._look(name)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._names
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
+#: The arrays of an open file by name, each looked at when its function is called.
+Arrays = dict[str, Callable[[], StoredArray]]
 
 
-def bytes_of(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+def _bytes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
     """Memory of an array, in integers that cannot overflow."""
     return math.prod(int(length) for length in shape) * dtype.itemsize
 
@@ -96,7 +88,7 @@ def _npy(source: Source) -> Iterator[Arrays]:
     def rows(start: int, stop: int) -> NDArray[Any]:
         return mapped[start:stop] if shape else mapped
 
-    yield Arrays(["probs"], lambda _: StoredArray(shape, dtype, rows, mapped=True))
+    yield {"probs": lambda: StoredArray(shape, dtype, rows, mapped=True)}
 
 
 @contextmanager
@@ -109,7 +101,7 @@ def _npz(source: Source) -> Iterator[Arrays]:
         if set(names) >= _SPARSE:
             repair = "Save `.toarray()` of it, or of each member."
             raise source.refuse("must hold dense arrays", "a sparse matrix", repair)
-        yield Arrays(names, lambda name: _entry(source, archive, name))
+        yield {name: partial(_entry, source, archive, name) for name in names}
 
 
 def _entry(source: Source, archive: zipfile.ZipFile, name: str) -> StoredArray:
@@ -118,7 +110,7 @@ def _entry(source: Source, archive: zipfile.ZipFile, name: str) -> StoredArray:
     with archive.open(entry) as file:
         shape, by_columns, dtype = _header(source, file, archive.getinfo(entry).file_size, name)
         begin = file.tell()
-    size = bytes_of(shape[1:], dtype)
+    size = _bytes(shape[1:], dtype)
 
     def rows(start: int, stop: int) -> NDArray[Any]:
         with archive.open(entry) as file:
@@ -133,7 +125,7 @@ def _entry(source: Source, archive: zipfile.ZipFile, name: str) -> StoredArray:
                 raise ValueError(f"an array {name!r} longer than its header says")
         return array[start:stop] if by_columns else array
 
-    return StoredArray(shape, dtype, rows, extra=bytes_of(shape, dtype) if by_columns else 0)
+    return StoredArray(shape, dtype, rows, extra=_bytes(shape, dtype) if by_columns else 0)
 
 
 def _header(
@@ -150,7 +142,7 @@ def _header(
     shape, by_columns, dtype = _HEADERS[version](file)
     if dtype.hasobject:
         raise source.python_objects(name)
-    if min(shape, default=0) < 0 or bytes_of(shape, dtype) > size - file.tell():
+    if min(shape, default=0) < 0 or _bytes(shape, dtype) > size - file.tell():
         raise ValueError(f"shape {shape} of {dtype} declared, in {size} bytes")
     return shape, by_columns, dtype
 
@@ -167,10 +159,11 @@ def _hdf5(source: Source) -> Iterator[Arrays]:
                 names.append(name)
 
         file.visititems(note)  # follows neither soft nor external links
-        yield Arrays(names, lambda name: _dataset(source, h5py, file[name]))
+        yield {name: partial(_dataset, source, h5py, file, name) for name in names}
 
 
-def _dataset(source: Source, h5py: Any, array: Any) -> StoredArray:
+def _dataset(source: Source, h5py: Any, file: Any, name: str) -> StoredArray:
+    array = file[name]
     if array.external or array.is_virtual:
         came = f"an array {array.name!r} that points to other files"
         repair = "Write the numbers into the file itself."
@@ -183,7 +176,7 @@ def _dataset(source: Source, h5py: Any, array: Any) -> StoredArray:
         raise source.refuse("must hold strings of fixed length", came, repair)
     if array.dtype.hasobject:
         raise source.python_objects()
-    return sliced(array, array.chunks)
+    return _sliced(array)
 
 
 @contextmanager
@@ -211,7 +204,7 @@ def _safetensors(source: Source) -> Iterator[Arrays]:
 
             return StoredArray(shape, np.dtype(dtype), rows)
 
-        yield Arrays([*tensors, *names], look)
+        yield {name: partial(look, name) for name in (*tensors, *names)}
 
 
 def _listed(source: Source, key: str, text: str) -> NDArray[Any]:
@@ -227,17 +220,17 @@ def _zarr(source: Source) -> Iterator[Arrays]:
     from hullcal.io import zarr_files
 
     with zarr_files.opened(source) as (names, look):
-        yield Arrays(names, lambda name: sliced(array := look(name), array.chunks))
+        yield {name: partial(lambda name: _sliced(look(name)), name) for name in names}
 
 
-def sliced(array: Any, chunks: tuple[int, ...] | None) -> StoredArray:
+def _sliced(array: Any) -> StoredArray:
     """An array of HDF5 or Zarr, which is read by slicing."""
-    shape, dtype = tuple(array.shape or ()), array.dtype
+    shape, dtype, chunks = tuple(array.shape or ()), array.dtype, array.chunks
 
     def rows(start: int, stop: int) -> NDArray[Any]:
         return np.asarray(array[start:stop] if shape else array[...])
 
-    return StoredArray(shape, dtype, rows, extra=bytes_of(chunks, dtype) if chunks else 0)
+    return StoredArray(shape, dtype, rows, extra=_bytes(chunks, dtype) if chunks else 0)
 
 
 _OPENERS: dict[str, Callable[[Source], AbstractContextManager[Arrays]]] = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import reprlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -41,7 +40,9 @@ def read_table(table: Table, labels_key: str) -> Dataset:
     if {"row", "member", "class", "probability"} == set(roles) and len(others) == 4:
         data = _read_long(table, roles, label)
     else:
-        data = _read_wide(table, Wide.of(table, labels_key))
+        wide = Wide(table, labels_key)
+        probs, labels = wide.read(0, None)
+        data = Dataset(probs=probs, labels=labels, classes=wide.classes, members=wide.members)
     if len(data.probs) == 0:
         raise source.refuse("must hold instances", "no line below the header", "Add some.")
     return data
@@ -82,21 +83,13 @@ def _first_twice(values: Sequence[Any]) -> Any:
 # Wide form
 
 
-@dataclass(frozen=True)
 class Wide:
-    """Where a table of wide form has its predictions and labels."""
+    """Predictions and labels of an open table of wide form, of which some rows can be read."""
 
-    #: Columns by member, then by class.
-    columns: tuple[int, ...]
-    label: int | None
-    members: tuple[str, ...] | None
-    classes: tuple[Any, ...]
-
-    @classmethod
-    def of(cls, table: Table, labels_key: str) -> Wide:
-        """Arrange the columns, of which every member and class has one."""
+    def __init__(self, table: Table, labels_key: str = "labels") -> None:
         source, names = table.source, table.columns
-        label = _label_column(names, labels_key)
+        self._table = table
+        self._label = label = _label_column(names, labels_key)
         others = [i for i in range(len(names)) if i != label]
         pairs = _pairs([names[i] for i in others])
         if pairs is None or (len(names) == 1 and ";" in names[0]):
@@ -115,33 +108,36 @@ class Wide:
             hint = f" Only one member has {', '.join(alone[:3])}: mind the spelling."
             repair = f"Add the column.{hint if alone else ''}"
             raise source.refuse(rule, f"none for {reprlib.repr(missing)}", repair)
-        return cls(
-            columns=tuple(place[pair] for pair in product(members, classes)),
-            label=label,
-            members=None if members == [""] else tuple(members),
-            classes=tuple(as_integers(classes)),
-        )
+        self._columns = [place[pair] for pair in product(members, classes)]
+        self.labelled = label is not None
+        self.members = None if members == [""] else tuple(members)
+        self.classes = tuple(as_integers(classes))
+        self.labels = None  # no array of their own
 
-    def read(
-        self, table: Table, start: int = 0, stop: int | None = None
-    ) -> tuple[NDArray[Any], list[Name]]:
-        """Predictions and labels of some rows."""
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the predictions, if the table knows its rows."""
+        axes = (
+            (len(self.classes),) if self.members is None else (len(self.members), len(self.classes))
+        )
+        return (self._table.n_rows or 0, *axes)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the predictions."""
+        return self.read(0, 0)[0].dtype
+
+    def read(self, start: int, stop: int | None) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """Predictions and labels of the rows from `start` to `stop` - 1, or to the end."""
         rows: list[NDArray[Any]] = []
         labels: list[Name] = []
-        for batch in table.batches(start, stop):
-            rows.append(np.stack([batch.numbers(column) for column in self.columns], axis=1))
-            if self.label is not None:
-                labels += batch.names(self.label)
+        for batch in self._table.batches(start, stop):
+            rows.append(np.stack([batch.numbers(column) for column in self._columns], axis=1))
+            if self._label is not None:
+                labels += batch.names(self._label)
         probs = np.concatenate(rows)
-        if self.members is not None:
-            probs = probs.reshape(-1, len(self.members), len(self.classes))
-        return probs, labels
-
-
-def _read_wide(table: Table, wide: Wide) -> Dataset:
-    probs, names = wide.read(table)
-    labels = None if wide.label is None else label_values(names, wide.classes)
-    return Dataset(probs=probs, labels=labels, classes=wide.classes, members=wide.members)
+        truth = label_values(labels, self.classes) if self.labelled else None
+        return probs.reshape(len(probs), *self.shape[1:]), truth
 
 
 def _pairs(columns: list[str]) -> list[tuple[str, str]] | None:

@@ -99,9 +99,10 @@ def read_labels(source: Source, labels_key: str, classes: tuple[Any, ...] | None
             with TABLES[source.suffix](source) as table:
                 return label_values(labels_in(table, labels_key), classes)
         with open_arrays(source) as arrays:
-            array = arrays[_key(source, arrays, labels_key, "labels_key")]
-            source.check_fits(array.needs(0, array.n_rows))
-            return _text(np.asarray(array.rows(0, array.n_rows)))
+            array = arrays[_key(source, arrays, labels_key, "labels_key")]()
+            n_rows = array.shape[0] if array.shape else 0
+            source.check_fits(array.needs(0, n_rows))
+            return np.asarray(array.read(0, n_rows))
 
 
 def _read_one(source: Source, probs_key: str, labels_key: str, labelled: bool) -> Dataset:
@@ -114,7 +115,7 @@ def _read_one(source: Source, probs_key: str, labels_key: str, labelled: bool) -
                 return read_table(table, labels_key)
         with open_arrays(source) as arrays:
             parts = Parts(source, arrays, probs_key, labels_key if labelled else None)
-            probs, labels = parts.read(0, parts.probs.n_rows)
+            probs, labels = parts.read(0, parts.shape[0])
             return Dataset(probs=probs, labels=labels, classes=parts.classes, members=parts.members)
 
 
@@ -133,52 +134,49 @@ def _check(source: Source, known: tuple[str, ...]) -> None:
 
 
 class Parts:
-    """Which arrays of an open file are predictions, labels and names, checked before they are read."""
+    """Predictions, labels and names among the arrays of an open file, of which some rows can be read."""
 
     def __init__(
-        self,
-        source: Source,
-        arrays: Arrays,
-        probs_key: str = "probs",
-        labels_key: str | None = "labels",
+        self, source: Source, arrays: Arrays, probs_key: str, labels_key: str | None
     ) -> None:
         self._source = source
         self._key = key = _key(source, arrays, probs_key, "probs_key", labels_key)
-        self.probs = arrays[key]
+        self._probs = arrays[key]()
+        self.shape, self.dtype = self._probs.shape, self._probs.dtype
         self.labels: StoredArray | None = None
         if labels_key not in (None, "labels") and labels_key not in arrays:
             raise _missing(source, arrays, str(labels_key), "labels_key")
         if labels_key is not None and labels_key in arrays and labels_key != key:
-            self.labels = arrays[labels_key]
-            self._check_not_swapped(key, labels_key)
+            self.labels = arrays[labels_key]()
+            self._check_not_swapped(labels_key, self.labels.shape)
         self._check_probs()
         if self.labels is not None:
-            _check_labels(source, self.labels.shape, self.probs.shape)
-        shape = self.probs.shape
-        self.classes = self._names(arrays, "classes", shape[-1])
-        members = self._names(arrays, "members", shape[1] if len(shape) == 3 else 1)
+            _check_labels(source, self.labels.shape, self.shape)
+        self.labelled = self.labels is not None
+        self.classes = self._names(arrays, "classes", self.shape[-1])
+        members = self._names(arrays, "members", self.shape[1] if len(self.shape) == 3 else 1)
         self.members = None if members is None else tuple(str(name) for name in members)
 
     def read(self, start: int, stop: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """Predictions and labels of the rows from `start` to `stop` - 1."""
         labels = self.labels
         needed = 0 if labels is None else labels.needs(start, stop)
-        self._source.check_fits(self.probs.needs(start, stop) + needed)
-        probs = self.probs.rows(start, stop)
-        return probs, None if labels is None else _text(labels.rows(start, stop))
+        self._source.check_fits(self._probs.needs(start, stop) + needed)
+        probs = self._probs.rows(start, stop)
+        return probs, None if labels is None else labels.read(start, stop)
 
     def _names(self, arrays: Arrays, key: str, count: int) -> tuple[Any, ...] | None:
         if key not in arrays or key == self._key:
             return None
-        array = arrays[key]
+        array = arrays[key]()
         if array.shape != (count,):
             came, repair = f"{key!r} of shape {array.shape}", "Save a list of names."
             raise self._source.refuse(f"must hold {count} names as {key!r}", came, repair)
         self._source.check_fits(array.needs(0, count))
-        return tuple(_text(array.rows(0, count)).tolist())
+        return tuple(array.read(0, count).tolist())
 
     def _check_probs(self) -> None:
-        shape, dtype = self.probs.shape, self.probs.dtype
+        shape, dtype = self.shape, self.dtype
         # Beyond addresses, whatever little is stored.
         size = math.prod(max(1, int(length)) for length in shape) * max(1, dtype.itemsize)
         if len(shape) not in (2, 3) or size > sys.maxsize:
@@ -189,14 +187,13 @@ class Parts:
             repair = "Save probabilities as float32 or float64."
             raise self._source.refuse("must hold numbers", f"an array of type {dtype}", repair)
 
-    def _check_not_swapped(self, probs_key: str, labels_key: str) -> None:
+    def _check_not_swapped(self, labels_key: str, labels: tuple[int, ...]) -> None:
         """Refuse predictions and labels saved under each other's name, as their axes tell."""
-        assert self.labels is not None
-        probs, labels = self.probs.shape, self.labels.shape
+        probs, key = self.shape, self._key
         if len(probs) < len(labels) and (len(probs) == 1 or len(labels) == 3):
-            rule = f"must hold predictions as {probs_key!r} and labels as {labels_key!r}"
-            came = f"{probs_key!r} of shape {probs} and {labels_key!r} of shape {labels}"
-            repair = f"They look swapped: pass `probs_key={labels_key!r}` and `labels_key={probs_key!r}`."
+            rule = f"must hold predictions as {key!r} and labels as {labels_key!r}"
+            came = f"{key!r} of shape {probs} and {labels_key!r} of shape {labels}"
+            repair = f"They look swapped: pass `probs_key={labels_key!r}` and `labels_key={key!r}`."
             raise self._source.refuse(rule, came, repair)
 
 
@@ -226,13 +223,6 @@ def _missing(source: Source, arrays: Arrays, key: str, parameter: str) -> Except
     known = ", ".join(repr(name) for name in list(arrays)[:20]) or "none at all"
     repair = f"Choose one of them with `{parameter}`."
     return source.refuse(f"must hold an array {key!r}", f"the arrays {known}", repair)
-
-
-def _text(array: NDArray[Any]) -> NDArray[Any]:
-    """Text as numpy's strings; bytes are taken as UTF-8, numbers are left alone."""
-    if array.dtype.kind == "S":
-        return np.char.decode(array, "utf-8")
-    return array.astype(np.str_) if array.dtype.kind in "OT" else array
 
 
 # One file per member

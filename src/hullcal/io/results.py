@@ -27,18 +27,19 @@ _KINDS = {
     "minimize": "MinimizeResult",
     "classical_test": "ClassicalTestResult",
 }
-#: Written for the reader's convenience, and computed anew when read.
-_DERIVED = (
-    *("pvalue", "pvalue_interval", "critical_value", "rejected", "n_resamples", "n_members"),
-)
 _WORDS = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
 # fmt: off
+#: Written for the reader's convenience, and computed anew when read.
+_DERIVED = (
+    "pvalue", "pvalue_interval", "critical_value", "rejected", "n_resamples", "n_members",
+)
 _COLUMNS = (
     "kind", "measure", "null", "hypothesis", "statistic", "minimum", "critical_value", "pvalue",
     "adjusted_pvalue", "rejected", "alpha", "n_resamples", "seed", "n_samples", "n_members",
     "n_classes", "weights", "members", "adjusted_rejected",
 )
 # fmt: on
+_TEXT = ("kind", "measure", "null", "hypothesis", "members")
 
 
 def to_json(
@@ -143,7 +144,7 @@ def to_csv(results: Result | Sequence[Result]) -> str:
         row = _row(_entry(result)) | {"adjusted_pvalue": adjusted.get(i)}
         if isinstance(result, CalibrationTestResult):
             row["adjusted_rejected"] = adjusted[i] <= result.alpha
-        lines.append(csv_line(_cell(row.get(column)) for column in _COLUMNS))
+        lines.append(csv_line(_cell(column, row.get(column)) for column in _COLUMNS))
     return "".join(lines)
 
 
@@ -297,23 +298,12 @@ def _row(entry: dict[str, Any]) -> dict[str, Any]:
         row["n_members"] = len(row["weights"])
     if row.get("members") is not None:
         row["members"] = json.dumps(row["members"], ensure_ascii=False)
-    for name in ("statistic", "minimum", "critical_value", "pvalue"):
-        if name in row:
-            row[name] = _Number(row[name])
     if "weights" in row:  # adding 0 takes the sign from a negative zero
-        row["weights"] = _Number(";".join(repr(float(weight) + 0.0) for weight in row["weights"]))
+        row["weights"] = ";".join(repr(float(weight) + 0.0) for weight in row["weights"])
     return row
 
 
-class _Number(str):
-    """A cell of digits, or "Infinity" and the like; never a formula, whatever its sign."""
-
-    __slots__ = ()
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, str) and not isinstance(value, _Number):
-        return as_text(value)
-    return str(value)
+def _cell(column: str, value: Any) -> str:
+    """Text that is no formula; numbers may begin with a minus."""
+    text = "" if value is None else str(value)
+    return as_text(text) if column in _TEXT else text

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from hullcal.io.array_files import ARRAYS, StoredArray, open_arrays
 from hullcal.io.forms import Wide
 from hullcal.io.reading import Parts
 from hullcal.io.source import Source
-from hullcal.io.tables import TABLES, label_values
+from hullcal.io.tables import TABLES
 
 __all__ = ["Store", "is_path", "open_store"]
 
@@ -25,6 +26,7 @@ Array = NDArray[Any]
 _SHARDS = (*(suffix for suffix in ARRAYS if suffix != ".zarr"), ".parquet")
 #: What makes a folder a Zarr store, in the versions 3 and 2 of the format.
 _ZARR = ("zarr.json", ".zgroup", ".zarray")
+_AGREE = ("dtype", "labelled", "classes", "members", "label_kind")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,16 +45,6 @@ class Store(ABC):
     def n_samples(self) -> int:
         """Rows."""
         return self.shape[0]
-
-    @property
-    def n_members(self) -> int:
-        """Classifiers."""
-        return self.shape[1] if len(self.shape) == 3 else 1
-
-    @property
-    def n_classes(self) -> int:
-        """Classes."""
-        return self.shape[-1]
 
     @abstractmethod
     def read(self, first: int, last: int) -> tuple[Array, Array | None]:
@@ -96,73 +88,58 @@ class _Shard(Store):
 
     source: Source
     labels: Source | None = None
-    #: Whether labels that are text are numbers written out, in the whole store.
-    numbers: bool | None = None
+    #: What labels are, text or numbers; None in tables, where text may be numbers written out.
+    label_kind: str | None = None
 
     @classmethod
     def of(cls, source: Source, labels: Source | None = None) -> _Shard:
         """What the files declare."""
-        with source.guarded():
-            if source.suffix in TABLES:
-                with TABLES[source.suffix](source) as table:
-                    wide = Wide.of(table, "labels")
-                    probs, _ = wide.read(table, 0, 0)
-                    return cls(
-                        shape=(table.n_rows or 0, *probs.shape[1:]),
-                        dtype=probs.dtype,
-                        labelled=wide.label is not None,
-                        classes=wide.classes,
-                        members=wide.members,
-                        source=source,
-                    )
-            with open_arrays(source) as arrays:
-                parts = Parts(source, arrays)
-                truth = parts.labels if labels is None else _lone(labels)
-                if truth is not None and truth.shape[:1] != parts.probs.shape[:1]:
-                    came = f"labels of shape {truth.shape} for shape {parts.probs.shape}"
-                    rule = "must hold as many labels as predictions"
-                    raise source.refuse(
-                        rule, came, "Write labels and predictions of the same rows."
-                    )
-                return cls(
-                    shape=parts.probs.shape,
-                    dtype=parts.probs.dtype,
-                    labelled=truth is not None,
-                    classes=parts.classes,
-                    members=parts.members,
-                    source=source,
-                    labels=labels,
-                )
+        with _opened(source) as parts:
+            truth = parts.labels if labels is None else _mapped(labels)
+            if truth is not None and truth.shape[:1] != parts.shape[:1]:
+                came = f"labels of shape {truth.shape} for predictions of shape {parts.shape}"
+                repair = "Write labels and predictions of the same rows."
+                raise source.refuse("must have a label for every row", came, repair)
+            return cls(
+                shape=parts.shape,
+                dtype=parts.dtype,
+                labelled=parts.labelled or truth is not None,
+                classes=parts.classes,
+                members=parts.members,
+                source=source,
+                labels=labels,
+                label_kind=None if truth is None else truth.kind,
+            )
 
     def read(self, first: int, last: int) -> tuple[Array, Array | None]:
-        with self.source.guarded():
-            if self.source.suffix in TABLES:
-                with TABLES[self.source.suffix](self.source) as table:
-                    probs, names = Wide.of(table, "labels").read(table, first, last)
-                    return probs, self._meant(names) if self.labelled else None
-            with open_arrays(self.source) as arrays:
-                probs, labels = Parts(self.source, arrays).read(first, last)
+        with _opened(self.source) as parts:
+            probs, labels = parts.read(first, last)
         if self.labels is not None:
-            labels = np.array(_lone(self.labels).rows(first, last))
+            labels = np.array(_mapped(self.labels).read(first, last))
+        if labels is not None and (labels.dtype.kind == "U") != (self.label_kind == "text"):
+            if self.label_kind == "numbers":
+                rule = "must have labels that are all numbers or all names"
+                raise self.source.refuse(rule, "both", "Write all of them alike.")
+            labels = labels.astype(np.str_) if self.label_kind == "text" else labels
         # Mapped pages would count as a worker's memory, and it could be ended for them.
         return np.array(probs) if isinstance(probs, np.memmap) else probs, labels
 
-    def _meant(self, names: list[Any]) -> Array:
-        """Labels of a table; text means the same in all rows of the store."""
-        labels = label_values(names, self.classes)
-        text = all(isinstance(name, str) for name in names)
-        if not text or self.numbers in (None, labels.dtype.kind in "iu"):
-            return labels
-        if not self.numbers:
-            return np.array(names)
-        rule = "must have labels that are all numbers or all names"
-        raise self.source.refuse(rule, "both", "Write all of them alike.")
+
+@contextmanager
+def _opened(source: Source) -> Iterator[Parts | Wide]:
+    with source.guarded():
+        if source.suffix in TABLES:
+            with TABLES[source.suffix](source) as table:
+                yield Wide(table)
+        else:
+            with open_arrays(source) as arrays:
+                yield Parts(source, arrays, "probs", "labels")
 
 
-def _lone(source: Source) -> StoredArray:
-    """The array of an `.npy` file, which is mapped and needs no open file."""
+def _mapped(source: Source) -> StoredArray:
+    """The array of an `.npy` file, which needs no open file."""
     with source.guarded(), open_arrays(source) as arrays:
-        return arrays["probs"]
+        return arrays["probs"]()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,62 +150,43 @@ class _Shards(Store):
 
     @classmethod
     def of(cls, shards: Sequence[_Shard]) -> _Shards:
-        """Refuse shards that are no parts of one array."""
-        start = shards[0]
-        known = {"dtype": start.dtype, "labelled": start.labelled, "shape": start.shape[1:]}
+        """Refuse shards that are no parts of one array; those without rows say nothing."""
+        shards = [shard for shard in shards if shard.n_samples] or shards[:1]
+        known: dict[str, Any] = {}
         for shard in shards:
-            own = {"dtype": shard.dtype, "labelled": shard.labelled, "shape": shard.shape[1:]}
-            own |= {"classes": shard.classes, "members": shard.members}
+            own = {name: getattr(shard, name) for name in _AGREE} | {"shape": shard.shape[1:]}
             for what, value in own.items():
                 if value is not None and known.setdefault(what, value) != value:
-                    came = f"{value}, and {known[what]} in {start.source.shown}, not"
+                    came = f"{value}, and {known[what]} in {shards[0].source.shown}, not"
                     rule = f"must be shards that agree in `{what}`"
                     raise shard.source.refuse(rule, came, "Write all shards alike.")
-        store = cls(
-            shape=(sum(shard.n_samples for shard in shards), *start.shape[1:]),
-            dtype=start.dtype,
-            labelled=start.labelled,
-            classes=known.get("classes"),
-            members=known.get("members"),
+        # Decided once: what text in a table means must not depend on the rows that are read with it.
+        if known["labelled"] and "label_kind" not in known and shards[0].n_samples:
+            label = shards[0].read(0, 1)[1]
+            kind = "text" if label is not None and label.dtype.kind == "U" else "numbers"
+            shards = [replace(shard, label_kind=kind) for shard in shards]
+        shape = (sum(shard.n_samples for shard in shards), *shards[0].shape[1:])
+        names = {name: known.get(name) for name in ("classes", "members")}
+        return cls(
+            shape=shape,
+            dtype=known["dtype"],
+            labelled=known["labelled"],
             shards=tuple(shards),
+            **names,
         )
-        if start.source.suffix not in TABLES or not store.labelled or not store.n_samples:
-            return store
-        # Decided once: what a label means must not depend on which rows are read with it.
-        label = store.read(0, 1)[1]
-        numbers = label is not None and label.dtype.kind in "iu"
-        return replace(store, shards=tuple(replace(each, numbers=numbers) for each in shards))
 
     def read(self, first: int, last: int) -> tuple[Array, Array | None]:
-        probs: list[tuple[_Shard, Array]] = []
-        labels: list[tuple[_Shard, Array]] = []
-        begin = 0
+        parts, begin = [], 0
         for shard in self.shards:
             end = begin + shard.n_samples
             if max(first, begin) < min(last, end):
-                some, their = shard.read(max(first, begin) - begin, min(last, end) - begin)
-                probs.append((shard, some))
-                if their is not None:
-                    labels.append((shard, their))
+                parts.append(shard.read(max(first, begin) - begin, min(last, end) - begin))
             begin = end
-        return _joined(probs), _joined(labels) if labels else None
-
-
-def _joined(parts: list[tuple[_Shard, Array]]) -> Array:
-    """Parts one after the other, which must mean the same side by side."""
-    start, first = parts[0]
-    for shard, part in parts[1:]:
-        if (part.shape[1:], _family(part)) != (first.shape[1:], _family(first)):
-            shown = [f"{each.dtype} of shape {each.shape}" for each in (part, first)]
-            came = f"{shown[0]}, and {shown[1]} in {start.source.shown}, not"
-            raise shard.source.refuse("must be alike in all shards", came, "Write all alike.")
-    return first if len(parts) == 1 else np.concatenate([part for _, part in parts])
-
-
-def _family(array: Array) -> str:
-    """Types that can stand side by side."""
-    families = {"numbers": "biufc", "text": "OSTU"}
-    return next((name for name in families if array.dtype.kind in families[name]), str(array.dtype))
+        if len(parts) == 1:
+            return parts[0]
+        probs, labels = zip(*parts, strict=True)
+        with self.shards[0].source.guarded():
+            return np.concatenate(probs), np.concatenate(labels) if self.labelled else None
 
 
 def _shards_in(source: Source) -> list[_Shard]:
@@ -250,14 +208,13 @@ def _shards_in(source: Source) -> list[_Shard]:
         return [_Shard.of(shard) for shard in shards]
     truths = {shard.path.name: shard for shard in shards if shard.path.name.startswith("labels")}
     predictions = [shard for shard in shards if shard.path.name not in truths]
-    pairs = [(each, truths.pop(_partner(each.path.name), None)) for each in predictions]
+    pairs = [
+        (each, truths.pop(each.path.name.replace("probs", "labels", 1), None))
+        for each in predictions
+    ]
     odd = [each for each in predictions if not each.path.name.startswith("probs")]
     if odd or truths:
         came = f"{[*odd, *truths.values()][0].path.name!r} without a partner"
         repair = "Call the shards `probs-000.npy`, `labels-000.npy` and so on."
         raise source.refuse("must be pairs of shards", came, repair)
     return [_Shard.of(probs, labels) for probs, labels in pairs]
-
-
-def _partner(name: str) -> str:
-    return name.replace("probs", "labels", 1)

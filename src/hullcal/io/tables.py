@@ -204,8 +204,8 @@ def _parquet_batches(source: Source, file: Any, start: int, stop: int | None) ->
     """Only row groups that hold some of the rows are read."""
     metadata, width = file.metadata, max(1, file.metadata.num_columns)
     stop = metadata.num_rows if stop is None else stop
-    groups, declared, end = [], 0, 0
-    place = 0
+    groups: list[int] = []
+    declared = end = place = 0
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         begin, end = end, end + group.num_rows
@@ -236,7 +236,7 @@ class _ParquetBatch:
         cells = self.batch.column(column)
         if hasattr(cells, "dictionary"):
             texts = cells.dictionary.to_pylist()
-            values = [None if i is None else texts[i] for i in cells.indices.to_pylist()]
+            values: list[Any] = [None if i is None else texts[i] for i in cells.indices.to_pylist()]
         else:
             values = cells.to_pylist()
         for i, value in enumerate(values):
