@@ -106,6 +106,7 @@ def test_a_small_disk_that_loses_something_fails_the_run_unless_there_is_none(
 
 
 def test_a_journal_that_could_not_be_opened_does_not_keep_its_lock(tmp_path):
+    Journal.open(tmp_path, {"a": 1}, resume=False).close()  # the lock is there from now on
     disk = Disk(tmp_path, FAULTS["full"])
     with disk.mounted():
         Journal.open(tmp_path, {"a": 1}, resume=False).close()

@@ -143,6 +143,7 @@ def _header(
     if dtype.hasobject:
         raise source.python_objects(name)
     if min(shape, default=0) < 0 or _bytes(shape, dtype) > size - file.tell():
+        source.check_fits(_bytes(shape, dtype))
         raise ValueError(f"shape {shape} of {dtype} declared, in {size} bytes")
     return shape, by_columns, dtype
 

@@ -115,7 +115,7 @@ def _read_one(source: Source, probs_key: str, labels_key: str, labelled: bool) -
                 return read_table(table, labels_key)
         with open_arrays(source) as arrays:
             parts = Parts(source, arrays, probs_key, labels_key if labelled else None)
-            probs, labels = parts.read(0, parts.shape[0])
+            probs, labels = parts.read(0, None)
             return Dataset(probs=probs, labels=labels, classes=parts.classes, members=parts.members)
 
 
@@ -153,27 +153,29 @@ class Parts:
         if self.labels is not None:
             _check_labels(source, self.labels.shape, self.shape)
         self.labelled = self.labels is not None
-        self.classes = self._names(arrays, "classes", self.shape[-1])
-        members = self._names(arrays, "members", self.shape[1] if len(self.shape) == 3 else 1)
+        self.classes = self._names(arrays, "classes")
+        members = self._names(arrays, "members")
         self.members = None if members is None else tuple(str(name) for name in members)
 
-    def read(self, start: int, stop: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """Predictions and labels of the rows from `start` to `stop` - 1."""
-        labels = self.labels
-        needed = 0 if labels is None else labels.needs(start, stop)
-        self._source.check_fits(self._probs.needs(start, stop) + needed)
-        probs = self._probs.rows(start, stop)
-        return probs, None if labels is None else labels.read(start, stop)
+    def read(self, start: int, stop: int | None) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """Predictions and labels of the rows from `start` to `stop` - 1, or to their own ends."""
+        arrays = [self._probs] if self.labels is None else [self._probs, self.labels]
+        ends = [each.shape[0] if stop is None else stop for each in arrays]
+        needed = [each.needs(start, end) for each, end in zip(arrays, ends, strict=True)]
+        self._source.check_fits(sum(needed))
+        found = [each.read(start, end) for each, end in zip(arrays, ends, strict=True)]
+        return found[0], found[1] if self.labels is not None else None
 
-    def _names(self, arrays: Arrays, key: str, count: int) -> tuple[Any, ...] | None:
+    def _names(self, arrays: Arrays, key: str) -> tuple[Any, ...] | None:
         if key not in arrays or key == self._key:
             return None
         array = arrays[key]()
-        if array.shape != (count,):
+        # Names of no bytes take no room in a file, and a billion of them much in memory.
+        if len(array.shape) != 1 or array.shape[0] > max(self.shape):
             came, repair = f"{key!r} of shape {array.shape}", "Save a list of names."
-            raise self._source.refuse(f"must hold {count} names as {key!r}", came, repair)
-        self._source.check_fits(array.needs(0, count))
-        return tuple(array.read(0, count).tolist())
+            raise self._source.refuse(f"must hold a name for each of the {key}", came, repair)
+        self._source.check_fits(array.needs(0, array.shape[0]))
+        return tuple(array.read(0, array.shape[0]).tolist())
 
     def _check_probs(self) -> None:
         shape, dtype = self.shape, self.dtype
