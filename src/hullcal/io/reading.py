@@ -202,7 +202,8 @@ class Parts:
 def _check_labels(source: Source, labels: tuple[int, ...], probs: tuple[int, ...]) -> None:
     """Refuse labels of another number; a wrong order of axes is left to `ClassifierSet`."""
     count = math.prod(labels)
-    fitting = {n * width for n in probs[:2] for width in (1, probs[-1])}
+    widths = (1, probs[-1]) if len(labels) == 2 else (1,)
+    fitting = {n * width for n in probs[:2] for width in widths}
     if len(labels) not in (1, 2) or count not in fitting:
         rule = "must hold as many labels as there are instances, or one-hot rows"
         came = f"labels of shape {labels} for predictions of shape {probs}"
