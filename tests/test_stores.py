@@ -1,9 +1,7 @@
 """Predictions in files, read a few rows at a time: the rows that were written, and nothing unpickled."""
 
 import bz2
-import gc
 import gzip
-import logging
 import lzma
 import os
 import pickle
@@ -127,47 +125,6 @@ def test_shards_of_two_kinds(tmp_path):
     refused(write_npz(tmp_path, PROBS, LABELS), r"files ending in \.npy, \.npz")
 
 
-def test_python_objects_are_never_unpickled(tmp_path):
-    class Bomb:
-        def __reduce__(self):
-            return pytest.fail, ("it was unpickled",)
-
-    objects = np.array([Bomb(), 1], dtype=object)
-    (tmp_path / "npy").mkdir()
-    np.save(tmp_path / "npy" / "probs.npy", objects, allow_pickle=True)
-    refused(tmp_path / "npy", "Python objects")
-    (tmp_path / "dump").mkdir()
-    objects.dump(tmp_path / "dump" / "probs.npy")
-    refused(tmp_path / "dump", "Python objects")
-    np.savez(tmp_path / "one.npz", probs=objects)
-    refused(tmp_path / "one.npz", "Python objects")
-    np.savez(tmp_path / "two.npz", probs=PROBS, labels=np.repeat(objects, 3500))
-    refused(tmp_path / "two.npz", "Python objects")
-
-
-def test_a_zarr_store_that_would_unpickle(tmp_path):
-    folder = tmp_path / "bad.zarr"
-    root = zarr.open_group(folder, mode="w", zarr_format=2)
-    root.create_array("probs", data=PROBS, compressors=None)
-    metadata = folder / "probs" / ".zarray"
-    told = metadata.read_text(encoding="utf-8")
-    assert '"compressor": null' in told
-    metadata.write_text(told.replace('"compressor": null', '"compressor": {"id": "pickle"}'))
-    consolidated = folder / ".zmetadata"
-    consolidated.unlink(missing_ok=True)
-    refused(folder, "Python objects|pickle")
-
-
-def test_a_zarr_store_with_an_unknown_codec(tmp_path):
-    folder = tmp_path / "odd.zarr"
-    root = zarr.open_group(folder, mode="w", zarr_format=2)
-    root.create_array("probs", data=PROBS, compressors=None)
-    metadata = folder / "probs" / ".zarray"
-    told = metadata.read_text(encoding="utf-8")
-    metadata.write_text(told.replace('"filters": null', '"filters": [{"id": "base64"}]'))
-    refused(folder, "the codec 'base64'")
-
-
 def test_shards_that_do_not_belong_together(tmp_path):
     np.save(tmp_path / "probs-0.npy", PROBS)
     np.save(tmp_path / "probs-1.npy", PROBS[:, :2])
@@ -246,24 +203,9 @@ def test_an_array_declared_larger_than_its_file(shape, dtype, by_columns, tmp_pa
     refused(tmp_path / "one.npz", "declared, in 800 bytes|must fit into memory")
 
 
-@pytest.mark.parametrize("shape", [(7, 2**62, 4), (2**62, 2**62, 0), ()])
-def test_an_array_that_cannot_be(shape, tmp_path):
-    with open(tmp_path / "one.npy", "wb") as file:
-        write_header(file, shape, "|V0")
-    refused(tmp_path, "predictions of shape")
-
-
 def test_a_zarr_array_that_cannot_be(tmp_path):
     zarr.create_array(tmp_path / "one.zarr", shape=(2**40, 2**40, 1), dtype="f8", chunks=(1, 1, 1))
     refused(tmp_path / "one.zarr", "predictions of shape")
-
-
-def named_zarr(path, **names):
-    root = zarr.open_group(path, mode="w", zarr_format=2)
-    root.create_array("probs", data=PROBS)
-    for name, values in names.items():
-        root.create_array(name, data=values)
-    return root
 
 
 def write_by_columns(folder):
@@ -306,51 +248,12 @@ def test_one_row_of_many_that_are_stored_by_columns_takes_memory_for_all(tmp_pat
         open_store(stores["columns"]).read(5, 6)
 
 
-def test_names_are_a_list(tmp_path):
-    named_zarr(tmp_path / "one.zarr", classes=np.array("abcd"))  # no four classes a, b, c and d
-    refused(tmp_path / "one.zarr", "a name for each of the classes")
-    np.savez(tmp_path / "one.npz", probs=PROBS, members=[["x", "y", "z"]])
-    refused(tmp_path / "one.npz", "a name for each of the members")
-
-
-@pytest.mark.parametrize("kind", ["zarr", "zipped zarr"])
-def test_two_damaged_arrays_of_one_zarr_store_leave_no_traceback_behind(kind, tmp_path, caplog):
-    path = WRITERS[kind](tmp_path, PROBS, LABELS)
-    if path.is_dir():
-        for name in ("probs", "labels"):
-            (path / name / "zarr.json").write_text("{")
-    else:
-        content = path.read_bytes()
-        path.write_bytes(content.replace(b'"node_type": "array"', b'"node_type": "arrax"'))
-    with caplog.at_level(logging.ERROR, logger="asyncio"):
-        refused(path, "JSONDecodeError|Bad CRC-32")
-        gc.collect()  # a task tells its fault when it is forgotten
-    assert caplog.records == []
-
-
 def test_what_zarr_notes_about_a_sound_store_is_not_printed(tmp_path):
     path = WRITERS["zarr"](tmp_path, PROBS, LABELS)
     (path / "notes").mkdir()
     (path / "notes" / "today.txt").write_text("no array")
     (path / ".zgroup").write_text('{"zarr_format": 2}')  # of both versions, which zarr remarks on
     assert open_store(path).labelled
-
-
-def test_a_zarr_store_without_its_metadata_is_not_said_to_be_missing(tmp_path):
-    path = WRITERS["zarr"](tmp_path, PROBS, LABELS)
-    (path / "zarr.json").unlink()
-    assert "workers" not in str(refused(path, "must be a readable").value)
-
-
-def test_what_is_no_archive_is_told(tmp_path):
-    (tmp_path / "one.zarr").write_bytes(b"nothing of the kind")
-    refused(tmp_path / "one.zarr", "BadZipFile")
-
-
-def test_columns_without_numbers(tmp_path):
-    days = pa.array([0], pa.timestamp("s"))
-    pq.write_table(pa.table({"p_a": [0.5], "p_b": days}), tmp_path / "one.parquet")
-    refused(tmp_path, r"must hold numbers; got the type timestamp\[\w+\] in column 'p_b'")
 
 
 def test_a_table_that_has_lost_rows_is_not_filled_up(tmp_path):
@@ -373,34 +276,6 @@ def test_labels_of_two_kinds_are_not_mixed(other, tmp_path):
         open_store(tmp_path).read(0, 4)
 
 
-class InBytes:
-    def __fspath__(self):
-        return b"absent"
-
-
-@pytest.mark.parametrize(
-    ("path", "said"),
-    [
-        (InBytes(), "must exist"),
-        ("x" * 300, "must be a readable"),
-        (os.devnull, "a pipe or device"),
-        ("", "must be the path"),
-    ],
-    ids=["bytes", "long", "device", "nothing"],
-)
-def test_odd_paths(path, said):
-    refused(path, said)
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
-@pytest.mark.parametrize("name", ["probs-000.npy", "one.npz", "one.parquet", "one.zarr"])
-def test_a_pipe_is_not_waited_for(name, tmp_path):
-    os.mkfifo(tmp_path / name)
-    refused(tmp_path / name, "a pipe or device")
-    if not name.endswith(".zarr"):
-        refused(tmp_path, "a pipe or device")
-
-
 def test_columns_of_truth_values_are_numbers_and_those_of_text_are_not(tmp_path):
     votes = np.array([[True, False], [False, True]])
     pq.write_table(pa.table({"a:x": votes[:, 0], "a:y": votes[:, 1]}), tmp_path / "0.parquet")
@@ -409,18 +284,6 @@ def test_columns_of_truth_values_are_numbers_and_those_of_text_are_not(tmp_path)
     pq.write_table(pa.table({"a:x": ["1", "0"], "a:y": ["0", "1"]}), tmp_path / "0.parquet")
     with pytest.raises(hc.InvalidInputError, match="must hold numbers; got the type string"):
         open_store(tmp_path)
-
-
-def test_labels_as_text_mean_what_they_mean_in_a_single_file(tmp_path):
-    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    for labels in (["0", "1", "0"], ["dog", "cat", "cat"], ["1.0", "0.0", "1.0"]):
-        columns = {"m:cat": [0.5] * 3, "m:dog": [0.5] * 3, "label": labels}
-        folder = tmp_path / labels[0]
-        folder.mkdir()
-        parquet.write_table(arrow.table(columns), folder / "a.parquet")
-        read = hc.io.read(folder / "a.parquet")
-        _, there = open_store(folder).read(0, 3)
-        assert there.tolist() == read.labels.tolist()
 
 
 @pytest.mark.parametrize("first", ["names", "numbers"])
