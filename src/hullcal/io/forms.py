@@ -57,7 +57,7 @@ def labels_in(table: Table, labels_key: str) -> list[Name]:
         came = f"the columns {_listed(columns)}"
         raise table.source.refuse("must have a column `label`", came, repair)
     # Without a header, the first label stands in the header's place.
-    headless = len(columns) == 1 and is_number(columns[0])
+    headless = len(columns) == 1 and is_number(columns[0]) and np.isfinite(float(columns[0]))
     labels: list[Name] = [columns[0].strip()] if headless else []
     for batch in table.batches(0, None):
         labels += batch.names(place)

@@ -167,7 +167,7 @@ class _CsvBatch:
         cells = self.columns[column]
         try:
             if "_" not in "".join(cells):  # Python reads 1_0 as ten; no other program does
-                return np.array(cells, dtype=np.float64)
+                return np.array([float(cell) for cell in cells], dtype=np.float64)
         except ValueError:
             pass
         line, cell = next(
