@@ -574,6 +574,16 @@ def test_a_link_is_followed_and_the_mode_is_the_users_own(tmp_path):
     assert (tmp_path / "real").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
+def test_a_replaced_file_keeps_its_mode_and_a_link_loop_is_refused(tmp_path):
+    (tmp_path / "a").write_text("old")
+    (tmp_path / "a").chmod(0o640)
+    io.write_atomic(tmp_path / "a", "new", force=True)
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(InvalidInputError, match="link loop"):
+        io.write_atomic(tmp_path / "loop", "new", force=True)
+
+
 def test_a_file_that_appears_meanwhile_is_kept(tmp_path, monkeypatch):
     path, real = tmp_path / "a.json", os.fsync
 
