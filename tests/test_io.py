@@ -28,7 +28,7 @@ import hullcal
 import io_files
 from hullcal import InvalidInputError, io
 from hullcal.classical.result import ClassicalTestResult
-from hullcal.io import results, source, tables
+from hullcal.io import results, source, tables, writing
 from hullcal.results import CalibrationTestResult, MinimizeResult
 from io_files import CLASSES, LABELS, MEMBERS, PROBS, WRITERS, K, N, npy_bytes
 
@@ -582,6 +582,22 @@ def test_a_replaced_file_keeps_its_mode_and_a_link_loop_is_refused(tmp_path):
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     with pytest.raises(InvalidInputError, match="link loop"):
         io.write_atomic(tmp_path / "loop", "new", force=True)
+
+
+@pytest.mark.parametrize("step", ["fdopen", "fsync", "replace"])
+def test_ctrl_c_leaves_the_old_file_and_no_temporary_one(step, tmp_path, monkeypatch):
+    (tmp_path / "a").write_text("old")
+
+    def stopped(*arguments):
+        if step == "fdopen":
+            os.close(arguments[0])
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(writing.os, step, stopped)
+        io.write_atomic(tmp_path / "a", "new", force=True)
+    assert (tmp_path / "a").read_text() == "old"
+    assert os.listdir(tmp_path) == ["a"]
 
 
 def test_a_file_that_appears_meanwhile_is_kept(tmp_path, monkeypatch):
