@@ -18,7 +18,7 @@ import hullcal.engines.local
 import hullcal.engines.packed
 import hullcal.engines.streamed
 from hullcal.engines import _dask_passes
-from hullcal.engines.stores import Store
+from hullcal.io.stores import Store
 
 #: As few rows as stay together when pairs of rows are drawn.
 RANGE = 2048

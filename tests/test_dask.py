@@ -650,7 +650,7 @@ def test_without_a_cluster_there_is_one_process_a_core(monkeypatch):
 
 
 def test_no_package_of_the_cluster_is_loaded_before_it_is_needed():
-    code = "import sys, hullcal, hullcal.engines.dask, hullcal.engines.stores; print(*sys.modules)"
+    code = "import sys, hullcal, hullcal.engines.dask, hullcal.io.stores; print(*sys.modules)"
     command = [sys.executable, "-c", code]
     loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     roots = {name.partition(".")[0] for name in loaded}

@@ -12,6 +12,7 @@ import pytest
 
 import hullcal as hc
 from hullcal.cli import run as program
+from hullcal.io.journal import Journal
 
 ROOT = Path(hc.__file__).parent
 FAST = ("-D", "19", "--seed", "1", "--jobs", "1", "--quiet")
@@ -374,8 +375,8 @@ WRITER = """
 import sys
 from pathlib import Path
 from hullcal import InvalidInputError
-from hullcal.files.journal import Journal
-from hullcal.files.writing import write_atomic
+from hullcal.io.journal import Journal
+from hullcal.io.writing import write_atomic
 letter, place = sys.argv[1], Path(sys.argv[2])
 print("ready", flush=True)
 for line in sys.stdin:
@@ -447,7 +448,7 @@ def test_of_two_that_begin_a_journal_one_wins_and_the_other_is_told(two):
         assert sorted(words == "won" for words in said) == [False, True], said
         other = said[said.index("won") - 1]
         assert "in use" in other or "just been begun" in other
-        with hc.files.journal.Journal.open(folder, {"a": 1}, resume=True) as journal:
+        with Journal.open(folder, {"a": 1}, resume=True) as journal:
             assert set(journal.blocks) == {("ab"[said.index("won")], i, i + 1) for i in range(3)}
 
 

@@ -24,8 +24,7 @@ from hardening.subjects import SUBJECTS, predictions
 from hardening.sweep import sweep
 from hullcal.cli import group
 from hullcal.cli.ending import ending
-from hullcal.files.journal import Journal
-from hullcal.files.lock import locked
+from hullcal.io.journal import Journal, locked
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and limits of Linux")
 
@@ -60,7 +59,7 @@ def test_the_sweep_notices_a_file_that_is_written_in_place(tmp_path, monkeypatch
         os.write(file, content.encode())
         os.close(file)
 
-    monkeypatch.setattr(hc.io.results_json, "write_atomic", careless)
+    monkeypatch.setattr(hc.io.results, "write_atomic", careless)
     with pytest.raises(AssertionError, match="neither"):
         sweep("results as JSON", "full", tmp_path, old=True)
 
@@ -72,7 +71,7 @@ def test_the_sweep_notices_a_writer_that_takes_a_short_write_for_a_whole_one(tmp
 
 
 def _one_write(journal, key, columns):
-    from hullcal.files.journal import _line
+    from hullcal.io.journal import _line
 
     os.write(journal._file, _line({"block": list(key), "columns": columns}).encode())
     journal.blocks[key] = columns
@@ -107,6 +106,7 @@ def test_a_small_disk_that_loses_something_fails_the_run_unless_there_is_none(
 
 
 def test_a_journal_that_could_not_be_opened_does_not_keep_its_lock(tmp_path):
+    Journal.open(tmp_path, {"a": 1}, resume=False).close()  # the lock is there from now on
     disk = Disk(tmp_path, FAULTS["full"])
     with disk.mounted():
         Journal.open(tmp_path, {"a": 1}, resume=False).close()

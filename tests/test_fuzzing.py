@@ -30,8 +30,8 @@ from fuzzing import (
 )
 from fuzzing.confined import GOOD, run
 from hullcal.cli import simulate
-from hullcal.files.journal import Journal, configuration_of
-from hullcal.files.source import Source
+from hullcal.io.journal import Journal, configuration_of
+from hullcal.io.source import Source
 
 SEED = 2024
 
@@ -87,7 +87,7 @@ READERS = {
     "predictions": (specimens.predictions, readers._used),
     "labels": (
         specimens.labels,
-        lambda path: hc.io.formats.read_labels(Source.of(path), "labels", None),
+        lambda path: hc.io.reading.read_labels(Source.of(path), "labels", None),
     ),
     "store": (stores.sound, stores.used),
     "results": (specimens.results, hc.io.read_json),
@@ -174,13 +174,13 @@ def test_a_journal_nested_too_deeply_is_no_journal(tmp_path):
 @pytest.mark.parametrize(
     "first",
     [
-        {"format": 1, "hash": 5, "configuration": {}},
-        {"format": 1, "hash": "x", "configuration": [1]},
-        {"format": 1},
+        {"format": 2, "hash": 5, "configuration": {}},
+        {"format": 2, "hash": "x", "configuration": [1]},
+        {"format": 2},
     ],
 )
-def test_a_first_line_under_a_checksum_can_still_be_no_first_line(first, tmp_path):
-    (tmp_path / "journal.jsonl").write_bytes(structures._checked_off(first) + b"\n")
+def test_a_first_line_can_be_json_and_no_first_line(first, tmp_path):
+    (tmp_path / "journal.jsonl").write_bytes(structures._as_line(first) + b"\n")
     assert configuration_of(tmp_path) in (None, {})
     said = refused(lambda: Journal.open(tmp_path, {"seed": 0}, resume=True))
     assert "without its first line" in said
@@ -195,11 +195,11 @@ def test_a_first_line_under_a_checksum_can_still_be_no_first_line(first, tmp_pat
         {"block": ["refit", 0, 4], "columns": [1]},
     ],
 )
-def test_a_block_under_a_checksum_can_still_be_no_block(block, tmp_path):
+def test_a_line_can_be_json_and_no_block(block, tmp_path):
     with Journal.open(tmp_path, {"seed": 0}, resume=False):
         pass
     with open(tmp_path / "journal.jsonl", "ab") as file:
-        file.write(structures._checked_off(block) + b"\n")
+        file.write(structures._as_line(block) + b"\n")
     said = refused(lambda: Journal.open(tmp_path, {"seed": 0}, resume=True))
     assert "line 2" in said
 

@@ -12,7 +12,7 @@ from hullcal._compiled.resampling import leaf_draws
 from hullcal._compiled.streams import LABELS, ROWS, key_of, uniform, uniform_weights
 from hullcal.engines import local
 from hullcal.engines.local import packed_problem
-from hullcal.files.journal import Journal
+from hullcal.io.journal import Journal
 from hullcal.measures import resolve
 from hullcal.minimizers import Pairwise, Steepest
 from hullcal.nulls import _journal, _pool, _worlds, maximized, paper, stacked

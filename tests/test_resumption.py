@@ -71,15 +71,6 @@ def test_without_a_seed_the_journal_s_is_taken(tmp_path):
     assert (again.null_distribution == first.null_distribution).all()
 
 
-def test_a_torn_last_line_is_run_again(tmp_path):
-    whole = hc.calibration_test(*data(), null="refit", **OPTIONS)
-    stopped(tmp_path)
-    path = tmp_path / "journal.jsonl"
-    path.write_bytes(path.read_bytes()[:-7])
-    resumed = hc.calibration_test(*data(), null="refit", journal=tmp_path, **OPTIONS)
-    assert (resumed.null_distribution == whole.null_distribution).all()
-
-
 @pytest.mark.parametrize(
     "other",
     [{"n_resamples": 61}, {"rng": 4}, {"measure": "ece_cwise"}, {"null": "recentered"}],

@@ -460,7 +460,7 @@ HALTS = {
 HALTED = """
 import os, resource, signal, sys
 import psutil
-from hullcal.files import journal
+from hullcal.io import journal
 append = journal.Journal.append
 def then(self, key, columns):
     append(self, key, columns)

@@ -17,7 +17,7 @@ from hullcal import minimizers, uncertainty
 from hullcal import nulls as null_room
 from hullcal._validation import HullcalWarning, InvalidInputError, check_seed, warn
 from hullcal.algorithm import algorithm_1, check_options, settled
-from hullcal.files.journal import check_folder
+from hullcal.io.journal import check_folder
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
 from hullcal.nulls import Null

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError
-from hullcal.files.journal import Journal, Words, check_folder, columns_of, configuration_of
+from hullcal.io.journal import Journal, Words, check_folder, columns_of, configuration_of
 from hullcal.pvalues import exceeds
 from hullcal.threads import blocks, in_order
 

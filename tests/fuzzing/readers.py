@@ -12,7 +12,7 @@ from fuzzing.mutations import damaged
 from fuzzing.structures import SHELLS, inside, journal_altered, zip_altered
 from fuzzing.toml_text import toml_altered
 from hullcal.cli import simulate
-from hullcal.files.journal import Journal
+from hullcal.io.journal import Journal
 from io_files import LABELS, PROBS
 
 _INNER = {**SHELLS, ".toml": toml_altered}
@@ -148,7 +148,7 @@ def _read_journal(room, name, rng):
 
 
 def _read_forged(room, name, rng):
-    """Lines under a checksum of their own, which are not what hullcal writes."""
+    """Lines of JSON that are not what hullcal writes."""
     content = specimens.journals()[name]
     return _resumed(room, name, content if rng is None else journal_altered(content, rng), rng)
 

@@ -15,7 +15,7 @@ import zarr
 from fuzzing import specimens
 from hullcal.engines._dask_chunks import summary
 from hullcal.engines._dask_origins import origin_of
-from hullcal.engines.stores import open_store
+from hullcal.io.stores import open_store
 from io_files import CLASSES, LABELS, MEMBERS, NAMED, PROBS, npy_bytes, wide_columns
 
 #: First and last rows of shards; one of them is empty.

@@ -17,7 +17,7 @@ __all__ = ["held"]
 def held(folder: Path, *, pause: float = 0.2) -> Iterator[None]:
     """Hold a folder, made if need be, for as long as the block runs."""
     # Not at the top: it brings compiled code along, which a full cache has no need of.
-    from hullcal.files.lock import locked
+    from hullcal.io.journal import locked
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -47,7 +47,7 @@ class _Commands(click.Group):
 def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if not wanted or context.resilient_parsing:
         return
-    from hullcal.files.versions import versions
+    from hullcal.io.results import versions
 
     own, python, *others = versions().items()
     click.echo(" ".join(own))

@@ -12,7 +12,7 @@ import numpy as np
 
 from hullcal._validation import InvalidInputError
 from hullcal.cli.wording import as_options
-from hullcal.files.names import as_integers
+from hullcal.io.tables import as_integers
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from hullcal.cli.inputs import Files
 from hullcal.cli.options import TestOptions
 from hullcal.cli.wording import as_options
 from hullcal.cli.working import working
-from hullcal.files.lock import LOCK
+from hullcal.io.journal import LOCK
 
 
 def run_tests(files: Files, how: TestOptions) -> Any:
@@ -104,14 +104,14 @@ def _predictions(files: Files, how: TestOptions) -> tuple[Any, Any, dict[str, An
             )
     labels = None
     if files.labels is not None:
-        from hullcal.files.source import Source
-        from hullcal.io.formats import read_labels
+        from hullcal.io.reading import read_labels
+        from hullcal.io.source import Source
 
         with as_options(path="--labels"):
             labels = read_labels(Source.of(files.labels), files.labels_key, files.names)
     if files.names is None:
         return path, labels, files.options
-    from hullcal.engines.stores import open_store
+    from hullcal.io.stores import open_store
 
     store = open_store(path)
     seen = store.read(0, 1)[1] if labels is None and store.labelled else labels

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from hullcal.files.writing import check_output, write_atomic
-from hullcal.io.dataset import Dataset
 from hullcal.io.reading import read
-from hullcal.io.results_csv import to_csv, write_csv
-from hullcal.io.results_json import from_json, read_json, to_json, write_json
+from hullcal.io.results import from_json, read_json, to_csv, to_json, write_csv, write_json
+from hullcal.io.source import Dataset
+from hullcal.io.writing import check_output, write_atomic
 
 __all__ = [
     "Dataset",

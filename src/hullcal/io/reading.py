@@ -1,21 +1,28 @@
-"""How do one file or several become one set of predictions and labels?"""
+"""One file or several become one set of predictions and labels."""
 
 from __future__ import annotations
 
+import math
 import os
+import sys
+import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hullcal._validation import refusal
-from hullcal.files.memory import check_fits
-from hullcal.files.source import Source
-from hullcal.io.dataset import Dataset, Parts, check_labels_shape
-from hullcal.io.formats import read_labels, read_parts
+from hullcal.io.array_files import ARRAYS, Arrays, StoredArray, open_arrays
+from hullcal.io.forms import labels_in, read_table
+from hullcal.io.source import Dataset, Source
+from hullcal.io.tables import TABLES, label_values, read_lines
 
-__all__ = ["read"]
+__all__ = ["Parts", "read", "read_labels"]
+
+_PICKLED = (".pkl", ".pickle", ".pt", ".pth", ".joblib")
 
 
 def read(
@@ -61,28 +68,167 @@ def read(
         came = "neither" if path is None else "both"
         rule = "or `member_files` must be given, and not both"
         raise refusal("path", rule, came, "Name one file of all members, or one file a member.")
+    beside = needs_labels and labels is None
     if path is not None:
         sources = [Source.of(path)]
-        parts = read_parts(sources[0], probs_key, labels_key)
+        data = _read_one(sources[0], probs_key, labels_key, beside)
     else:
         sources = [Source.of(each, "member_files") for each in files]
-        parts = _stacked(sources, [_one_member(s, probs_key, labels_key) for s in sources])
-    truth, asked = parts.labels if needs_labels else None, sources[0]
+        data = _stacked(
+            sources, [_one_member(each, probs_key, labels_key, beside) for each in sources]
+        )
+    truth = data.labels if beside else None
     if labels is not None and needs_labels:
-        asked = Source.of(labels, "labels")
-        truth = read_labels(asked, labels_key, parts.classes)
-        sources = [*sources, asked]
+        sources = [*sources, Source.of(labels, "labels")]
+        truth = read_labels(sources[-1], labels_key, data.classes)
     if truth is not None:
-        check_labels_shape(asked, truth, parts.probs)
+        _check_labels(sources[-1], truth.shape, data.probs.shape)
         truth.flags.writeable = False
-    parts.probs.flags.writeable = False
-    return Dataset(
-        probs=parts.probs,
-        labels=truth,
-        classes=parts.classes,
-        members=parts.members,
-        sources=tuple(str(source.path) for source in sources),
-    )
+    data.probs.flags.writeable = False
+    return replace(data, labels=truth, sources=tuple(str(source.path) for source in sources))
+
+
+def read_labels(source: Source, labels_key: str, classes: tuple[Any, ...] | None) -> NDArray[Any]:
+    """Read labels by the ending of their file; `classes` tells names from positions."""
+    _check(source, (*ARRAYS, *TABLES, ".txt"))
+    with source.guarded(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if source.suffix == ".txt":
+            return label_values(read_lines(source), classes)
+        if source.suffix in TABLES:
+            with TABLES[source.suffix](source) as table:
+                return label_values(labels_in(table, labels_key), classes)
+        with open_arrays(source) as arrays:
+            array = arrays[_key(source, arrays, labels_key, "labels_key")]()
+            n_rows = array.shape[0] if array.shape else 0
+            source.check_fits(array.needs(0, n_rows))
+            return np.asarray(array.read(0, n_rows))
+
+
+def _read_one(source: Source, probs_key: str, labels_key: str, labelled: bool) -> Dataset:
+    """Read predictions, and what else the file tells, by its ending."""
+    _check(source, (*ARRAYS, *TABLES))
+    with source.guarded(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a library's notes on how the file was written
+        if source.suffix in TABLES:
+            with TABLES[source.suffix](source) as table:
+                return read_table(table, labels_key)
+        with open_arrays(source) as arrays:
+            parts = Parts(source, arrays, probs_key, labels_key if labelled else None)
+            probs, labels = parts.read(0, None)
+            return Dataset(probs=probs, labels=labels, classes=parts.classes, members=parts.members)
+
+
+def _check(source: Source, known: tuple[str, ...]) -> None:
+    if source.suffix in _PICKLED:
+        raise source.python_objects()
+    if source.suffix == "" and source.path.is_dir():
+        repair = (
+            'Shards in a folder are for the engine of Dask: pass its path with `engine="dask"`.'
+        )
+        raise source.refuse("must be a file, or a Zarr store", "a folder", repair)
+    if source.suffix not in known:
+        came = f"the ending {source.suffix!r}"
+        raise source.refuse("must have a known ending", came, f"Known are {', '.join(known)}.")
+    source.check_kind(folder_allowed=source.suffix == ".zarr")
+
+
+class Parts:
+    """Predictions, labels and names among the arrays of an open file, of which some rows can be read."""
+
+    def __init__(
+        self, source: Source, arrays: Arrays, probs_key: str, labels_key: str | None
+    ) -> None:
+        self._source = source
+        self._key = key = _key(source, arrays, probs_key, "probs_key", labels_key)
+        self._probs = arrays[key]()
+        self.shape, self.dtype = self._probs.shape, self._probs.dtype
+        self.labels: StoredArray | None = None
+        if labels_key not in (None, "labels") and labels_key not in arrays:
+            raise _missing(source, arrays, str(labels_key), "labels_key")
+        if labels_key is not None and labels_key in arrays and labels_key != key:
+            self.labels = arrays[labels_key]()
+            self._check_not_swapped(labels_key, self.labels.shape)
+        self._check_probs()
+        if self.labels is not None:
+            _check_labels(source, self.labels.shape, self.shape)
+        self.labelled = self.labels is not None
+        self.classes = self._names(arrays, "classes")
+        members = self._names(arrays, "members")
+        self.members = None if members is None else tuple(str(name) for name in members)
+
+    def read(self, start: int, stop: int | None) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """Predictions and labels of the rows from `start` to `stop` - 1, or to their own ends."""
+        arrays = [self._probs] if self.labels is None else [self._probs, self.labels]
+        ends = [each.shape[0] if stop is None else stop for each in arrays]
+        needed = [each.needs(start, end) for each, end in zip(arrays, ends, strict=True)]
+        self._source.check_fits(sum(needed))
+        found = [each.read(start, end) for each, end in zip(arrays, ends, strict=True)]
+        return found[0], found[1] if self.labels is not None else None
+
+    def _names(self, arrays: Arrays, key: str) -> tuple[Any, ...] | None:
+        if key not in arrays or key == self._key:
+            return None
+        array = arrays[key]()
+        # Names of no bytes take no room in a file, and a billion of them much in memory.
+        if len(array.shape) != 1 or array.shape[0] > max(self.shape):
+            came, repair = f"{key!r} of shape {array.shape}", "Save a list of names."
+            raise self._source.refuse(f"must hold a name for each of the {key}", came, repair)
+        self._source.check_fits(array.needs(0, array.shape[0]))
+        return tuple(array.read(0, array.shape[0]).tolist())
+
+    def _check_probs(self) -> None:
+        shape, dtype = self.shape, self.dtype
+        # Beyond addresses, whatever little is stored.
+        size = math.prod(max(1, int(length)) for length in shape) * max(1, dtype.itemsize)
+        if len(shape) not in (2, 3) or size > sys.maxsize:
+            rule = "must hold predictions of shape (n_samples, n_members, n_classes)"
+            repair = "One classifier has (n_samples, n_classes)."
+            raise self._source.refuse(rule, f"shape {shape}", repair)
+        if dtype.kind not in "biuf" and dtype.name != "bfloat16":
+            repair = "Save probabilities as float32 or float64."
+            raise self._source.refuse("must hold numbers", f"an array of type {dtype}", repair)
+
+    def _check_not_swapped(self, labels_key: str, labels: tuple[int, ...]) -> None:
+        """Refuse predictions and labels saved under each other's name, as their axes tell."""
+        probs, key = self.shape, self._key
+        if len(probs) < len(labels) and (len(probs) == 1 or len(labels) == 3):
+            rule = f"must hold predictions as {key!r} and labels as {labels_key!r}"
+            came = f"{key!r} of shape {probs} and {labels_key!r} of shape {labels}"
+            repair = f"They look swapped: pass `probs_key={labels_key!r}` and `labels_key={key!r}`."
+            raise self._source.refuse(rule, came, repair)
+
+
+def _check_labels(source: Source, labels: tuple[int, ...], probs: tuple[int, ...]) -> None:
+    """Refuse labels of another number; a wrong order of axes is left to `ClassifierSet`."""
+    count = math.prod(labels)
+    widths = (1, probs[-1]) if len(labels) == 2 else (1,)
+    fitting = {n * width for n in probs[:2] for width in widths}
+    if len(labels) not in (1, 2) or count not in fitting:
+        rule = "must hold as many labels as there are instances, or one-hot rows"
+        came = f"labels of shape {labels} for predictions of shape {probs}"
+        raise source.refuse(rule, came, "Pass labels and predictions of the same rows.")
+
+
+def _key(
+    source: Source, arrays: Arrays, key: str, parameter: str, besides: str | None = None
+) -> str:
+    """The array of that name; else the only one, whatever its name."""
+    if key in arrays:
+        return key
+    others = [name for name in arrays if name not in ("classes", "members", besides)]
+    if len(others or arrays) != 1:
+        raise _missing(source, arrays, key, parameter)
+    return next(iter(others or arrays))
+
+
+def _missing(source: Source, arrays: Arrays, key: str, parameter: str) -> Exception:
+    known = ", ".join(repr(name) for name in list(arrays)[:20]) or "none at all"
+    repair = f"Choose one of them with `{parameter}`."
+    return source.refuse(f"must hold an array {key!r}", f"the arrays {known}", repair)
+
+
+# One file per member
 
 
 def _listed(member_files: Any) -> list[Any]:
@@ -98,38 +244,36 @@ def _listed(member_files: Any) -> list[Any]:
         raise refusal("member_files", "must be paths of files", came, repair) from error
 
 
-def _one_member(source: Source, probs_key: str, labels_key: str) -> Parts:
-    parts = read_parts(source, probs_key, labels_key)
-    shape = parts.probs.shape
+def _one_member(source: Source, probs_key: str, labels_key: str, labelled: bool) -> Dataset:
+    data = _read_one(source, probs_key, labels_key, labelled)
+    shape = data.probs.shape
     if len(shape) == 3 and shape[1] == 1:
-        return Parts(probs=parts.probs[:, 0, :], labels=parts.labels, classes=parts.classes)
+        return replace(data, probs=data.probs[:, 0, :])
     if len(shape) != 2:
         rule = "must hold one member each, of shape (n_samples, n_classes)"
         raise source.refuse(rule, f"shape {shape}", "Pass a file of several members as `path`.")
-    return parts
+    return data
 
 
-def _stacked(sources: list[Source], parts: list[Parts]) -> Parts:
-    """Put members side by side; what their files say of labels and classes must agree."""
-    first = parts[0].probs
-    for source, part in zip(sources, parts, strict=True):
-        if part.probs.shape != first.shape:
-            came = f"shape {part.probs.shape}, and {first.shape} in {sources[0].shown}, not"
+def _stacked(sources: list[Source], members: list[Dataset]) -> Dataset:
+    """Put members side by side; their files must agree in shape, labels and classes."""
+    first = members[0].probs
+    for source, member in zip(sources, members, strict=True):
+        if member.probs.shape != first.shape:
+            came = f"shape {member.probs.shape}, and {first.shape} in {sources[0].shown}, not"
             raise source.refuse("must agree in shape", came, "Predict the same rows with all.")
-    kind = np.result_type(*(part.probs.dtype for part in parts))
-    check_fits(sources[0], first.size * len(parts) * kind.itemsize)
-    labels = _agreed(sources, [part.labels for part in parts], "labels")
-    classes = _agreed(sources, [part.classes for part in parts], "classes")
-    return Parts(
-        probs=np.stack([part.probs for part in parts], axis=1),
-        labels=labels,
-        classes=classes,
+    kind = np.result_type(*(member.probs.dtype for member in members))
+    sources[0].check_fits(first.size * len(members) * kind.itemsize)
+    return Dataset(
+        probs=np.stack([member.probs for member in members], axis=1),
+        labels=_agreed(sources, [member.labels for member in members], "labels"),
+        classes=_agreed(sources, [member.classes for member in members], "classes"),
         members=_member_names([source.path for source in sources]),
     )
 
 
 def _agreed(sources: list[Source], values: list[Any], what: str) -> Any:
-    """Give what the files that speak of labels or classes all say; None if none does."""
+    """What the files that have labels or classes all say; None if none has."""
     known = [i for i, value in enumerate(values) if value is not None]
     for i in known[1:]:
         if not np.array_equal(values[known[0]], values[i]):
@@ -144,11 +288,11 @@ def _member_names(paths: list[Path]) -> tuple[str, ...]:
     names = [path.stem for path in paths]
     if len(set(names)) < len(names):
         names = [f"{path.parent.name}/{path.stem}" for path in paths]
-    taken: set[str] = set()
-    for i, name in enumerate(names):
-        number = 1
-        while names[i] in taken:
+    taken: dict[str, None] = {}
+    for name in names:
+        unique, number = name, 1
+        while unique in taken:
             number += 1
-            names[i] = f"{name}-{number}"
-        taken.add(names[i])
-    return tuple(names)
+            unique = f"{name}-{number}"
+        taken[unique] = None
+    return tuple(taken)

@@ -34,7 +34,7 @@ from hullcal._validation import (
     reordering,
 )
 from hullcal.distinct import Distinct, ranks, traits
-from hullcal.engines.stores import Store, is_path, open_store
+from hullcal.io.stores import Store, is_path, open_store
 from hullcal.measures import Measure
 from hullcal.notes import Note, merged
 from hullcal.objectives.base import Objective

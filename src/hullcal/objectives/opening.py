@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hullcal._compiled.mixing import mix
 from hullcal._validation import InvalidInputError
 from hullcal.distinct import Distinct
-from hullcal.files.memory import available
+from hullcal.io.source import available
 from hullcal.measures import Measure
 from hullcal.notes import Note
 from hullcal.objectives.base import Objective

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hullcal.assessment import Assessment
-from hullcal.files.versions import versions
+from hullcal.io.results import versions
 from hullcal.report.figures import ROWS, class_gaps, class_name, figures, some_rows
 from hullcal.results import CalibrationTestResult
 from hullcal.uncertainty import UNITS

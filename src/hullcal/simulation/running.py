@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from hullcal._compiled.jit import is_compiled
 from hullcal._validation import HullcalWarning, refusal
 from hullcal.algorithm import calibration_test
-from hullcal.files.journal import Journal, columns_of
+from hullcal.io.journal import Journal, columns_of
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
 from hullcal.nulls import Null

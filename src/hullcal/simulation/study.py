@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError, check_flag, check_jobs, refusal
-from hullcal.files.journal import JOURNAL, Journal, check_folder
-from hullcal.files.spreadsheet import as_text, csv_line
-from hullcal.files.versions import versions
 from hullcal.io import write_atomic
+from hullcal.io.journal import JOURNAL, Journal, check_folder
+from hullcal.io.results import versions
+from hullcal.io.writing import as_text, csv_line
 from hullcal.measures import CustomMeasure, Measure
 from hullcal.nulls import Null
 from hullcal.simulation.grid import Grid

@@ -1,4 +1,4 @@
-"""What is finished survives: an append-only journal of a study or a test, a line for each block of it."""
+"""Finished work survives: an append-only journal in a folder that one process holds at a time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -14,14 +14,23 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._validation import InvalidInputError, refusal
-from hullcal.files.lock import locked
-from hullcal.files.writing import write_atomic
+from hullcal._validation import refusal
+from hullcal.io.writing import write_atomic
 
-__all__ = ["JOURNAL", "Journal", "Words", "check_folder", "columns_of", "configuration_of"]
+__all__ = [
+    "JOURNAL",
+    "LOCK",
+    "Journal",
+    "Key",
+    "Words",
+    "check_folder",
+    "columns_of",
+    "configuration_of",
+    "locked",
+]
 
-JOURNAL = "journal.jsonl"
-FORMAT = 1
+JOURNAL, LOCK = "journal.jsonl", ".lock"
+FORMAT = 2
 
 #: A block: what it is of (a cell, a part of a test), its first data set or resample, the first after it.
 Key = tuple[str, int, int]
@@ -29,7 +38,7 @@ Key = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """How messages call what the user passed, and what they advise where a journal is of no use."""
+    """How messages call the parameters, and what they advise where a journal cannot be used."""
 
     folder: str = "folder"
     resume: str = "resume"
@@ -40,13 +49,13 @@ _OF_A_STUDY = Words()
 
 
 class Journal:
-    """Finished blocks of one configuration, in a folder that belongs to one process at a time.
+    """Finished blocks of one configuration: a header line, then a line of values for each block.
 
-    The first line holds the format, the configuration and its hash; every further line a block, under
-    a checksum. A line is on the disk before the next is begun, so only the last can be torn.
+    A line is on the disk before the next is begun, so only the last can be torn.
 
     Attributes
     ----------
+    path : Path
     blocks : dict
         What was found on opening and what was added since, by block.
     """
@@ -79,9 +88,9 @@ class Journal:
         configuration : mapping
             All that determines the numbers.
         resume : bool
-            Whether a journal that is there is continued; otherwise it is replaced.
+            Whether an existing journal is continued; otherwise it is replaced.
         new : bool
-            Whether there must be none: another process may have begun one since somebody looked.
+            Whether there must be none: another process may have begun one since the caller looked.
         words : Words
             For messages.
 
@@ -95,18 +104,15 @@ class Journal:
             stack.enter_context(locked(folder, words.folder))
             header = _header(configuration, words)
             if new and path.exists():
-                raise InvalidInputError(
-                    f"`{words.folder}` must not hold a study yet; got {str(folder)!r} with a "
-                    "journal that has just been begun. Choose another folder."
-                )
+                came = f"{str(folder)!r} with a journal that has just been begun"
+                rule, repair = "must not hold a study yet", "Choose another folder."
+                raise refusal(words.folder, rule, came, repair)
+            blocks: dict[Key, Any] = {}
             if resume and path.exists():
                 blocks, length = _read(path, header, words)
-                # What follows a torn line would be lost with it.
-                os.truncate(path, length)
+                os.truncate(path, length)  # a line after a torn one would be lost with it
             else:
-                blocks = {}
                 write_atomic(path, _line(header), force=True)
-            # Here, not in `__init__`: if it fails, the lock is given back at once.
             file = os.open(path, os.O_WRONLY | os.O_APPEND)
             stack.callback(os.close, file)
             return cls(path, blocks, file, stack.pop_all())
@@ -114,8 +120,7 @@ class Journal:
     def append(self, key: Key, columns: Mapping[str, Any]) -> None:
         """Add a finished block; it is on the disk when this returns."""
         if self._torn is not None:
-            # Another thread's line after half a line would be lost with it.
-            raise self._torn
+            raise self._torn  # a line after half a line would be lost with it
         line = _line({"block": list(key), "columns": columns}).encode()
         before = os.fstat(self._file).st_size
         try:
@@ -133,7 +138,7 @@ class Journal:
         self.blocks[key] = columns
 
     def close(self) -> None:
-        """Leave the folder to others."""
+        """Release the folder."""
         self._stack.close()
 
     def __enter__(self) -> Self:
@@ -141,6 +146,27 @@ class Journal:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@contextlib.contextmanager
+def locked(folder: Path, parameter: str = "folder") -> Iterator[None]:
+    """Hold a folder, or refuse it if another process does; the lock dies with its holder."""
+    import filelock  # not at the top: most runs have no journal
+
+    for each in folder.iterdir():
+        # A link would have us write elsewhere, a pipe would block.
+        if each.is_symlink() or not (each.is_file() or each.is_dir()):
+            repair = "Remove it, or choose another folder."
+            came = f"a link, pipe or device {str(each)!r}"
+            raise refusal(parameter, "must hold regular files only", came, repair)
+    try:
+        lock = filelock.FileLock(folder / LOCK).acquire(blocking=False)
+    except filelock.Timeout as error:
+        came = f"{str(folder)!r}, which another run holds"
+        repair = "Wait for it, or choose another folder."
+        raise refusal(parameter, "must not be in use", came, repair) from error
+    with lock:
+        yield
 
 
 def check_folder(folder: object, parameter: str) -> Path:
@@ -157,11 +183,11 @@ def check_folder(folder: object, parameter: str) -> Path:
 def configuration_of(folder: Path) -> dict[str, Any] | None:
     """The configuration of the folder's journal; None if there is none, or none that can be read."""
     path = folder / JOURNAL
-    if not path.exists():
+    if not path.is_file():
         return None
     with path.open("rb") as file:
-        first = _parsed(file.readline())
-    found = None if first is None else first.get("configuration")
+        header = _parsed(file.readline())
+    found = header.get("configuration")
     return found if isinstance(found, dict) else None
 
 
@@ -175,7 +201,7 @@ def columns_of(columns: Mapping[str, Any], names: Sequence[str]) -> NDArray[np.f
 
 
 def _is_number(value: object) -> bool:
-    # Truth values are not, nor is other text than what stands for numbers that JSON does not have.
+    # Booleans are not, nor is text other than that for numbers which JSON does not have.
     return type(value) in (int, float) or value in ("inf", "-inf", "nan")
 
 
@@ -183,56 +209,46 @@ def _header(configuration: Mapping[str, Any], words: Words) -> dict[str, Any]:
     try:
         text = json.dumps(configuration, sort_keys=True)
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(
-            f"`{words.folder}` needs settings that can be written down as JSON; got {error}. Leave "
-            f"`{words.folder}` out, or name measures and searches by strings."
-        ) from error
-    return {
-        "format": FORMAT,
-        "hash": hashlib.sha256(text.encode()).hexdigest(),
-        "configuration": json.loads(text),
-    }
+        repair = f"Leave `{words.folder}` out, or name measures and searches by strings."
+        rule = "needs settings that can be written down as JSON"
+        raise refusal(words.folder, rule, str(error), repair) from error
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return {"format": FORMAT, "hash": digest, "configuration": json.loads(text)}
 
 
 def _line(content: Mapping[str, Any]) -> str:
-    text = json.dumps(content, sort_keys=True)
-    checksum = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return json.dumps({"sha256": checksum, **content}, sort_keys=True) + "\n"
+    return json.dumps(content, sort_keys=True) + "\n"
 
 
-def _parsed(line: bytes) -> dict[str, Any] | None:
-    """The content of a line; None if it is not, byte for byte, what was written."""
+def _parsed(line: bytes) -> dict[str, Any]:
+    """The content of a whole line; empty if there is none."""
     try:
-        content = json.loads(line)
-        del content["sha256"]
-        # Numbers are written so that they read back as the same ones, and so is the line.
-        return content if _line(content).encode() == line else None
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None
+        content = json.loads(line) if line.endswith(b"\n") else {}
+        return content if isinstance(content, dict) else {}
+    except (ValueError, RecursionError):
+        return {}
 
 
 def _read(path: Path, header: Mapping[str, Any], words: Words) -> tuple[dict[Key, Any], int]:
     """Blocks of a journal, and the length of its sound part."""
     lines = path.read_bytes().splitlines(keepends=True)
-    first = _parsed(lines[0]) if lines else None
-    if first is None:
-        raise _damaged(path, 1, words)
-    _check_same(first, header, path, words)
+    _check_same(_parsed(lines[0]) if lines else {}, header, path, words)
     blocks: dict[Key, Any] = {}
     length = len(lines[0])
     for number, line in enumerate(lines[1:], start=2):
         content = _parsed(line)
-        if content is None and number == len(lines):
+        if not content and number == len(lines):
             break
-        try:
-            assert content is not None
-            cell, begin, end = content["block"]
-            columns = content["columns"]
-            if (type(cell), type(begin), type(end), type(columns)) != (str, int, int, dict):
-                raise TypeError("a checksum vouches for what was written, not for who wrote it")
-            blocks[cell, begin, end] = columns
-        except (AssertionError, KeyError, TypeError, ValueError) as error:
-            raise _damaged(path, number, words) from error
+        block, columns = content.get("block"), content.get("columns")
+        if (
+            not isinstance(block, list)
+            or [type(each) for each in block] != [str, int, int]
+            or not isinstance(columns, dict)
+        ):
+            came = f"line {number} of {path} damaged, which no interrupted run does"
+            repair = f"Delete that line to compute its block again, or {words.start_over}."
+            raise refusal(words.resume, "needs a sound journal", came, repair)
+        blocks[block[0], block[1], block[2]] = columns
         length += len(line)
     return blocks, length
 
@@ -240,38 +256,24 @@ def _read(path: Path, header: Mapping[str, Any], words: Words) -> tuple[dict[Key
 def _check_same(
     found: Mapping[str, Any], wanted: Mapping[str, Any], path: Path, words: Words
 ) -> None:
-    if "format" not in found:
-        raise _damaged(path, 1, words)
-    if found["format"] != wanted["format"]:
-        raise InvalidInputError(
-            f"`{words.resume}` needs a journal of format {wanted['format']}; got format "
-            f"{found['format']!r} in {path}. Use the version of hullcal that wrote it, or another "
-            "folder."
+    kinds = {"format": int, "hash": str, "configuration": dict}
+    if any(type(found.get(name)) is not kind for name, kind in kinds.items()):
+        came = f"{path} without its first line"
+        repair = f"Choose another folder, or {words.start_over}."
+        raise refusal(words.resume, "needs a journal of hullcal", came, repair)
+    if found["format"] != FORMAT:
+        came = f"format {found['format']} in {path}"
+        repair = "Use the version of hullcal that wrote it, or another folder."
+        raise refusal(words.resume, f"needs a journal of format {FORMAT}", came, repair)
+    if found["hash"] != wanted["hash"]:
+        old, new = found["configuration"], wanted["configuration"]
+        differences = "; ".join(
+            f"{name}: {json.dumps(old.get(name))} there, {json.dumps(new.get(name))} now"
+            for name in sorted({*old, *new})
+            if old.get(name) != new.get(name)
         )
-    if found.get("hash") == wanted["hash"]:
-        return
-    if type(found.get("hash")) is not str or type(found.get("configuration")) is not dict:
-        raise _damaged(path, 1, words)
-    old, new = found["configuration"], wanted["configuration"]
-    differences = [
-        f"{name}: {json.dumps(old.get(name))} there, {json.dumps(new.get(name))} now"
-        for name in sorted({*old, *new})
-        if old.get(name) != new.get(name)
-    ]
-    raise InvalidInputError(
-        f"`{words.resume}` needs the same configuration; got {path} of configuration "
-        f"{found['hash'][:12]}, and this is {wanted['hash'][:12]} ({'; '.join(differences)}). "
-        f"Repeat the options of the first run, choose another folder, or {words.start_over}."
-    )
-
-
-def _damaged(path: Path, number: int, words: Words) -> InvalidInputError:
-    if number == 1:
-        return InvalidInputError(
-            f"`{words.resume}` needs a journal of hullcal; got {path} without its first line. Choose "
-            f"another folder, or {words.start_over}."
+        came = f"another one in {path} ({differences})"
+        repair = (
+            f"Repeat the options of the first run, choose another folder, or {words.start_over}."
         )
-    return InvalidInputError(
-        f"`{words.resume}` needs a sound journal; got line {number} of {path} damaged, which no "
-        f"interrupted run does. Delete that line to compute its block again, or {words.start_over}."
-    )
+        raise refusal(words.resume, "needs the same configuration", came, repair)

@@ -1,23 +1,30 @@
-"""How is a file written so that it is whole or not there at all?"""
+"""Files are written whole or not at all, and no spreadsheet takes their text for a formula."""
 
 from __future__ import annotations
 
 import contextlib
+import csv
 import errno
+import io
 import os
+import re
 import secrets
+import stat
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from hullcal._validation import check_flag
-from hullcal.files.source import Source
+from hullcal.io.source import Source
 
-__all__ = ["check_output", "put", "temporary_beside", "write_atomic"]
+__all__ = ["as_text", "check_output", "csv_line", "put", "temporary_beside", "write_atomic"]
 
 #: Bytes of a name on all usual file systems.
 _LONGEST = 255
-#: What file systems say that know no hard links.
+#: Errors of file systems that have no hard links.
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EACCES)
+# Spreadsheets take such a cell for a formula, also with full-width signs and after blanks.
+_FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]")
 
 
 def check_output(path: Any, *, force: bool = False) -> Path:
@@ -41,10 +48,10 @@ def check_output(path: Any, *, force: bool = False) -> Path:
         raise source.refuse(rule, "a longer one", "Choose a shorter name.")
     with source.guarded():
         target = Path(os.path.realpath(source.path))
-        exists, regular = target.exists(), target.is_file()
+        exists, regular = os.path.lexists(target), target.is_file()
         folder = target.parent.is_dir()
     if exists and not regular:
-        raise source.refuse("must be a file", "a folder or device", "Name a file.")
+        raise source.refuse("must be a file", "a folder, device or link loop", "Name a file.")
     if exists and not force:
         repair = "Choose another name, or replace it with `force=True`."
         raise source.refuse("must not exist yet", "a file there already,", repair)
@@ -65,7 +72,7 @@ def write_atomic(path: Any, content: str | bytes, *, force: bool = False) -> Non
     content : str or bytes
         Text is written as UTF-8.
     force : bool
-        Whether an existing file may be replaced.
+        Whether an existing file may be replaced; its mode is kept.
 
     Raises
     ------
@@ -79,26 +86,34 @@ def write_atomic(path: Any, content: str | bytes, *, force: bool = False) -> Non
     data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     temporary = temporary_beside(target)
     try:
-        # The mode is the user's own, which `tempfile` would narrow.
+        # The mode follows the user's mask, which `tempfile` would narrow.
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        if target.exists():
+            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
         put(temporary, target, force=force)
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
-    _sync_folder(target.parent)
+    # The new name survives a power cut, where the system can do that.
+    with contextlib.suppress(OSError):
+        descriptor = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def temporary_beside(target: Path) -> Path:
-    """A free name in the same folder; not made of the target's, which may be as long as any can be."""
+    """A free name in the same folder; not made of the target's, which may be as long as allowed."""
     return target.with_name(f".hullcal.{secrets.token_hex(8)}.tmp")
 
 
 def put(temporary: Path, target: Path, *, force: bool) -> None:
-    """Give the file its name, unless somebody else took it meanwhile and may keep it."""
+    """Give the file its name; a file that appeared there meanwhile is kept unless forced."""
     if force:
         os.replace(temporary, target)
         return
@@ -114,11 +129,18 @@ def put(temporary: Path, target: Path, *, force: bool) -> None:
         os.replace(temporary, target)
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make the new name survive a power cut, where the system can."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def as_text(cell: str) -> str:
+    """Text as it is, or behind an apostrophe where it would be a formula.
+
+    >>> as_text("ece_conf"), as_text("=1+1")
+    ('ece_conf', "'=1+1")
+    """
+    return f"'{cell}" if _FORMULA.match(cell) else cell
+
+
+def csv_line(cells: Iterable[str]) -> str:
+    """One line of CSV; a line end inside a cell is quoted, whichever kind it is."""
+    buffer = io.StringIO()
+    # Only what is part of the writer's own line end is quoted.
+    csv.writer(buffer, lineterminator="\r\n").writerow(cells)
+    return buffer.getvalue().removesuffix("\r\n") + "\n"

@@ -1,1 +1,0 @@
-"""Files: named, locked, written whole, and journals of what is finished."""

@@ -1,0 +1,308 @@
+"""Results as strict JSON, which reads back as equal results, and as CSV for spreadsheets."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from importlib.metadata import version
+from typing import Any, NoReturn
+
+import numpy as np
+
+import hullcal
+from hullcal._validation import InvalidInputError, refusal
+from hullcal.io.source import Source
+from hullcal.io.writing import as_text, csv_line, write_atomic
+from hullcal.results import CalibrationTestResult, Result, adjust
+
+__all__ = ["from_json", "read_json", "to_csv", "to_json", "versions", "write_csv", "write_json"]
+
+#: Public names of the classes, by kind; loaded when needed, since one brings compiled code along.
+_KINDS = {
+    "calibration_test": "CalibrationTestResult",
+    "minimize": "MinimizeResult",
+    "classical_test": "ClassicalTestResult",
+}
+_WORDS = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
+# fmt: off
+#: Written for the reader's convenience, and computed anew when read.
+_DERIVED = (
+    "pvalue", "pvalue_interval", "critical_value", "rejected", "n_resamples", "n_members",
+)
+_COLUMNS = (
+    "kind", "measure", "null", "hypothesis", "statistic", "minimum", "critical_value", "pvalue",
+    "adjusted_pvalue", "rejected", "alpha", "n_resamples", "seed", "n_samples", "n_members",
+    "n_classes", "weights", "members", "adjusted_rejected",
+)
+# fmt: on
+_TEXT = ("kind", "measure", "null", "hypothesis", "members")
+
+
+def to_json(
+    results: Result | Sequence[Result], *, verdicts: Sequence[Mapping[str, Any]] = ()
+) -> str:
+    """Write results as strict JSON.
+
+    Parameters
+    ----------
+    results : result, or sequence of results
+    verdicts : sequence of mappings, optional
+        What an assessment concludes from them, for its readers; `from_json` leaves it out.
+
+    Returns
+    -------
+    str
+        An object with `version` (of hullcal), `versions` (of all that computed), `verdicts` if there
+        are any, and `results`, each with its `kind`, its fields and what follows from them.
+        Infinities and NaN are the strings "Infinity", "-Infinity" and "NaN"; among `settings`, which
+        may hold any text, they are ``{"float": "Infinity"}``.
+    """
+    document: dict[str, Any] = {"version": hullcal.__version__, "versions": versions()}
+    if verdicts:
+        document["verdicts"] = [dict(verdict) for verdict in verdicts]
+    document["results"] = [_entry(result) for result in _listed(results)]
+    try:
+        return json.dumps(document, allow_nan=False, indent=1) + "\n"
+    except (TypeError, ValueError, RecursionError) as error:
+        repair = "Settings of a measure must be numbers, strings, lists or dictionaries."
+        raise refusal("results", "must be expressible in JSON", str(error), repair) from error
+
+
+def write_json(results: Result | Sequence[Result], path: Any, *, force: bool = False) -> None:
+    """Write results to a JSON file (see `to_json`), whole or not at all."""
+    write_atomic(path, to_json(results), force=force)
+
+
+def from_json(text: str | bytes) -> list[Any]:
+    """Give the results that `to_json` described; they equal those that were written.
+
+    Parameters
+    ----------
+    text : str or bytes
+
+    Returns
+    -------
+    list of results
+    """
+    try:
+        document = json.loads(text, parse_constant=_no_constant)
+        entries = document["results"]
+        if not isinstance(entries, list) or not isinstance(document["version"], str):
+            raise TypeError("`results` is no list, or `version` no string")
+        return [_result(entry) for entry in entries]
+    except InvalidInputError:
+        raise
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        came = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        rule = "must be results in JSON, as `to_json` writes them"
+        raise refusal("text", rule, came, "Write them again.") from error
+
+
+def read_json(path: Any) -> list[Any]:
+    """Read the results in a JSON file (see `from_json`)."""
+    source = Source.of(path)
+    source.check_kind()
+    with source.guarded():
+        source.check_fits(4 * source.path.stat().st_size)
+        try:
+            return from_json(source.path.read_text(encoding="utf-8-sig"))
+        except InvalidInputError as error:
+            rule = "must hold results as hullcal writes them"
+            raise source.refuse(rule, f"other contents ({error})", "Write it again.") from error
+
+
+def to_csv(results: Result | Sequence[Result]) -> str:
+    """Write results as CSV, one line each.
+
+    Parameters
+    ----------
+    results : result, or sequence of results
+
+    Returns
+    -------
+    str
+        With a header. `adjusted_pvalue` is Holm's over the tests of one null, and
+        `adjusted_rejected` the decision by it; `rejected` is that of the test alone. `weights`
+        are joined by semicolons; `members` are a JSON list. Text that a spreadsheet would take for a
+        formula begins with an apostrophe.
+    """
+    listed = _listed(results)
+    families: dict[Any, list[int]] = {}
+    for i, result in enumerate(listed):
+        if hasattr(result, "pvalue"):
+            families.setdefault(getattr(result, "null", None), []).append(i)
+    adjusted: dict[int, Any] = {}
+    for family in families.values():
+        values = adjust([listed[i] for i in family]).tolist()
+        adjusted |= dict(zip(family, values, strict=True))
+    lines = [csv_line(_COLUMNS)]
+    for i, result in enumerate(listed):
+        row = _row(_entry(result)) | {"adjusted_pvalue": adjusted.get(i)}
+        if isinstance(result, CalibrationTestResult):
+            row["adjusted_rejected"] = adjusted[i] <= result.alpha
+        lines.append(csv_line(_cell(column, row.get(column)) for column in _COLUMNS))
+    return "".join(lines)
+
+
+def write_csv(results: Result | Sequence[Result], path: Any, *, force: bool = False) -> None:
+    """Write results to a CSV file (see `to_csv`), whole or not at all."""
+    write_atomic(path, to_csv(results), force=force)
+
+
+def versions() -> dict[str, str]:
+    """Versions that numbers depend on: of hullcal, of Python and of what computes, by name."""
+    computing = {name: version(name) for name in ("numpy", "scipy", "numba")}
+    return {"hullcal": hullcal.__version__, "python": platform.python_version(), **computing}
+
+
+def _listed(results: Any) -> list[Result]:
+    """One result or several; anything else is refused."""
+    several = not isinstance(results, Result) and isinstance(results, Sequence)
+    listed = list(results) if several else [results]
+    for each in listed:
+        _kind(each)
+    return listed
+
+
+def _kind(result: Any) -> str:
+    known = {cls.__name__ for cls in type(result).__mro__}
+    if isinstance(result, Result):
+        for kind, name in _KINDS.items():
+            if name in known:
+                return kind
+    came = f"an object of type {type(result).__name__}"
+    raise refusal("results", "must be results of hullcal", came, "Pass what a test gave back.")
+
+
+def _entry(result: Result) -> dict[str, Any]:
+    """The kind and fields of a result, and what follows from them, as JSON knows them."""
+    data = result.to_dict()
+    written = {
+        name: _wrapped(value) if name == "settings" else _word(value)
+        for name, value in data.items()
+    }
+    derived = {
+        name: _word(getattr(result, name))
+        for name in _DERIVED
+        if name not in data and hasattr(result, name)
+    }
+    return {"kind": _kind(result), **written, **derived}
+
+
+def _result(entry: Any) -> Result:
+    """The result that an entry describes; every field must have its type."""
+    if not isinstance(entry, dict):
+        raise TypeError("a result is an object")
+    kind = entry.get("kind")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        repair = f"Known are {', '.join(_KINDS)}."
+        raise refusal("kind", "must be a kind of result", repr(kind)[:60], repair)
+    cls: type[Result] = getattr(hullcal, _KINDS[kind])
+    types = {each.name: str(each.type) for each in fields(cls)}
+    return cls.from_dict(
+        {
+            name: _READERS[types[name]](name, value) if name in types else value
+            for name, value in entry.items()
+            if name in types or name not in ("kind", *_DERIVED)
+        }
+    )
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name}, which strict JSON does not have")
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+
+
+def _word(value: Any) -> Any:
+    """Replace numbers that JSON does not have by their words."""
+    value = _plain(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return [_word(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _wrapped(value: Any) -> Any:
+    """Do the same where a string may also be just that string."""
+    value = _plain(value)
+    if isinstance(value, Mapping):
+        return {key: _wrapped(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_wrapped(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": _word(value)}
+    return value
+
+
+def _unwrapped(value: Any) -> Any:
+    if isinstance(value, dict):
+        if set(value) == {"float"} and value["float"] in _WORDS:
+            return _WORDS[value["float"]]
+        return {key: _unwrapped(each) for key, each in value.items()}
+    return [_unwrapped(each) for each in value] if isinstance(value, list) else value
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, str):
+        return _WORDS[value]
+    if type(value) not in (int, float):
+        raise TypeError(f"{name} is no number")
+    return float(value)
+
+
+def _exactly(kind: type) -> Callable[[str, Any], Any]:
+    def check(name: str, value: Any) -> Any:
+        if type(value) is not kind:
+            raise TypeError(f"{name} is no {kind.__name__}")
+        return value
+
+    return check
+
+
+def _list_of(check: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
+    return lambda name, value: [check(name, each) for each in _exactly(list)(name, value)]
+
+
+def _optional(check: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
+    return lambda name, value: None if value is None else check(name, value)
+
+
+#: How a field is read, by its declared type.
+_READERS: dict[str, Callable[[str, Any], Any]] = {
+    "float": _number,
+    "NDArray[np.float64]": _list_of(_number),
+    "str": _exactly(str),
+    "int": _exactly(int),
+    "bool": _exactly(bool),
+    "dict[str, Any]": lambda name, value: _unwrapped(_exactly(dict)(name, value)),
+    "tuple[str, ...]": _list_of(_exactly(str)),
+    "int | None": _optional(_exactly(int)),
+    "tuple[str, ...] | None": _optional(_list_of(_exactly(str))),
+}
+
+
+def _row(entry: dict[str, Any]) -> dict[str, Any]:
+    """Bring the fields of every kind of result under the same columns."""
+    row = dict(entry)
+    if "test" in row:  # a classical test, which is of one classifier
+        row |= {"measure": row["test"], "n_members": 1}
+        row["n_resamples"] = len(row["null_distribution"]) or None
+    if row["kind"] == "minimize":
+        row |= {"statistic": row["value"], "minimum": row["value"]}
+        row["n_members"] = len(row["weights"])
+    if row.get("members") is not None:
+        row["members"] = json.dumps(row["members"], ensure_ascii=False)
+    if "weights" in row:  # adding 0 takes the sign from a negative zero
+        row["weights"] = ";".join(repr(float(weight) + 0.0) for weight in row["weights"])
+    return row
+
+
+def _cell(column: str, value: Any) -> str:
+    """Text that is no formula; numbers may begin with a minus."""
+    text = "" if value is None else str(value)
+    return as_text(text) if column in _TEXT else text
