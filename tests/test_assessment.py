@@ -8,7 +8,7 @@ import pytest
 import hullcal as hc
 from hullcal import InvalidInputError
 from hullcal.assessment import Assessment, assess
-from hullcal.cli import tables
+from hullcal.cli import testing
 from hullcal.pvalues import DOUBT
 from test_results import result
 
@@ -175,7 +175,7 @@ def test_the_weights_of_maximized_alone_are_not_called_the_best():
     options = {"n_resamples": 19, "rng": 0}
     alone = assess(probs, labels, nulls="maximized", **options)
     beside = assess(probs, labels, nulls=["maximized", "refit"], **options)
-    for shown in (tables.assessment, hc.report.render):
+    for shown in (testing.table, hc.report.render):
         assert "ombination with the largest p-value" in shown(alone)
         assert "est combination" not in shown(alone)
         assert "est combination" in shown(beside)
@@ -207,9 +207,9 @@ def test_what_every_member_rules_out_is_told_where_the_notion_of_calibration_for
 def test_too_many_predictions_are_not_mixed_by_the_way(monkeypatch):
     probs, labels = np.full((20, 2, 2), [[0.4, 0.6], [0.7, 0.3]]), [0, 1] * 10
     found = assess(probs, labels, nulls="refit", n_resamples=19, rng=0)
-    assert "The plain average has accuracy 0.5" in tables.assessment(found)
+    assert "The plain average has accuracy 0.5" in testing.table(found)
     monkeypatch.setattr(tables, "_MANY", probs.size - 1)
-    assert "accuracy" not in tables.assessment(found)
+    assert "accuracy" not in testing.table(found)
 
 
 def test_a_warning_points_at_whoever_called():

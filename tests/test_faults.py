@@ -22,7 +22,7 @@ from hardening.limits import under_a_limit
 from hardening.soak import combinations
 from hardening.subjects import SUBJECTS, predictions
 from hardening.sweep import sweep
-from hullcal.cli import group
+from hullcal import cli
 from hullcal.cli.ending import ending
 from hullcal.io.journal import Journal, locked
 
@@ -266,10 +266,10 @@ class Deaf(io.StringIO):
 
 
 def test_what_could_not_be_printed_in_the_end_is_said(monkeypatch, capsys):
-    monkeypatch.setattr(group.main, "main", lambda *_, **__: 1)
+    monkeypatch.setattr(cli.main, "main", lambda *_, **__: 1)
     monkeypatch.setattr(sys, "stdout", Deaf())
     with pytest.raises(SystemExit) as end:
-        group.run([])
+        cli.run([])
     assert end.value.code == 4
     assert "No space left on device" in capsys.readouterr().err
 

@@ -29,6 +29,7 @@ import io_files
 from hullcal import InvalidInputError, io
 from hullcal.classical import ClassicalTestResult
 from hullcal.io import results, source, tables, writing
+from hullcal.notes import Note
 from hullcal.results import CalibrationTestResult, MinimizeResult
 from io_files import CLASSES, LABELS, MEMBERS, PROBS, WRITERS, K, N, npy_bytes
 
@@ -645,7 +646,7 @@ TEST = CalibrationTestResult(
     n_samples=100,
     n_classes=3,
     members=ODD,
-    notes=("Infinity", "NaN"),
+    notes=(Note("too_few_rows", {"share": math.inf}),),
 )
 CLASSICAL = ClassicalTestResult(
     statistic=-1.5,

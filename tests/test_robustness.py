@@ -151,7 +151,7 @@ def test_a_little_more_is_renormalised_and_said(dtype, limit):
     own = 4 * 2 * np.finfo(dtype).eps
     off = rows.astype(dtype) * dtype(1 - own - 0.8 * limit)
     result = outcome(off, labels)
-    assert any("40 of 40 rows were renormalised" in note for note in result.notes)
+    assert any("40 of 40 rows were renormalised" in str(note) for note in result.notes)
     got = hc.ClassifierSet(off).probs
     assert got.dtype == np.float64
     np.testing.assert_allclose(got, 0.5, atol=1e-15)
@@ -344,7 +344,7 @@ def test_a_label_that_nobody_thought_possible(null):
     labels = changed(5, 2, LABELS)
     result = outcome(probs, labels, null=null)
     assert 0 < result.pvalue <= 1
-    assert any("log score of every combination is infinite" in note for note in result.notes)
+    assert any("log score of every combination is infinite" in str(note) for note in result.notes)
     assert np.isposinf(hc.ClassifierSet(probs).log_score(labels)).all()
 
 

@@ -22,7 +22,7 @@ from scipy.stats import binomtest
 import hullcal as hc
 from hullcal import InvalidInputError, simulation
 from hullcal.cli import run as program
-from hullcal.cli.simulate import _cluster
+from hullcal.cli.studies import _cluster
 from hullcal.simulation import Grid, StudyError, WorkerDied, error_rates, run, wilson
 from hullcal.simulation.rates import kind_of_error
 from hullcal.simulation.study import NAMES, as_csv

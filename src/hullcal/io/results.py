@@ -181,7 +181,7 @@ def _entry(result: Result) -> dict[str, Any]:
     """The kind and fields of a result, and what follows from them, as JSON knows them."""
     data = result.to_dict()
     written = {
-        name: _wrapped(value) if name == "settings" else _word(value)
+        name: _wrapped(value) if name in ("settings", "notes") else _word(value)
         for name, value in data.items()
     }
     derived = {
@@ -280,7 +280,7 @@ _READERS: dict[str, Callable[[str, Any], Any]] = {
     "int": _exactly(int),
     "bool": _exactly(bool),
     "dict[str, Any]": lambda name, value: _unwrapped(_exactly(dict)(name, value)),
-    "tuple[str, ...]": _list_of(_exactly(str)),
+    "tuple[Note, ...]": _list_of(lambda name, value: _unwrapped(_exactly(dict)(name, value))),
     "int | None": _optional(_exactly(int)),
     "tuple[str, ...] | None": _optional(_list_of(_exactly(str))),
 }

@@ -1,9 +1,10 @@
-"""`hullcal simulate`: how often tests err on data of which the truth is known."""
+"""`hullcal simulate` and `hullcal power`: how often do tests err, and how many rows do they need?"""
 
 from __future__ import annotations
 
 import importlib
 import json
+import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -12,15 +13,29 @@ from typing import Any
 import click
 
 from hullcal._validation import InvalidInputError
-from hullcal.cli import tables
-from hullcal.cli.ending import resumable, tell
-from hullcal.cli.options import format_option
-from hullcal.cli.wording import as_options
-from hullcal.cli.working import working
+from hullcal.cli.ending import resumable, tell, working
+from hullcal.cli.options import (
+    ALPHA,
+    FORCE,
+    MINIMIZER,
+    OUTPUT,
+    PATH,
+    QUIET,
+    SEED,
+    Files,
+    as_options,
+    check_outputs,
+    columns,
+    format_option,
+    input_options,
+    jobs_option,
+    known,
+    measure_option,
+    resamples_option,
+)
 
-_PATH = click.Path(path_type=Path)
 #: What the axes and sizes of a grid are called here, where not by their own name.
-_CALLED = {
+_OF_GRIDS = {
     "n_samples": "--samples",
     "n_members": "--members",
     "n_classes": "--classes",
@@ -56,21 +71,15 @@ def _axis(*names: str, kind: Any = str, help: str) -> Callable[[Any], Any]:
 @click.option("-R", "--datasets", "n_datasets", type=int, help="Data sets a cell. [default: 1000]")
 @click.option("-D", "--resamples", "n_resamples", type=int, help="For each test. [default: 100]")
 @click.option("--seed", type=click.IntRange(min=0), help="[default: 0]")
-@click.option("--grid", type=_PATH, help="These options in a .json or .toml file; others go first.")
-@click.option(
-    "--jobs",
-    type=int,
-    default=-1,
-    show_default="all cores",
-    help="Processes; results do not change.",
-)
+@click.option("--grid", type=PATH, help="These options in a .json or .toml file; others go first.")
+@jobs_option("Processes")
 @click.option("--backend", help="loky or dask. [default: loky]")
-@click.option("--output", type=_PATH, help="Folder for all results, and for what is finished.")
+@click.option("--output", type=PATH, help="Folder for all results, and for what is finished.")
 @click.option("--resume", is_flag=True, help="Continue what is in the folder.")
 @click.option("--force", is_flag=True, help="Start over what is in the folder.")
 @format_option
-@click.option("--quiet", is_flag=True, help="No progress bar and no notices.")
-def command(
+@QUIET
+def simulate(
     *,
     grid: Path | None,
     jobs: int | None,
@@ -93,7 +102,7 @@ def command(
     hullcal simulate --grid study.toml --output study --resume
     """  # noqa: D301
     given = {name: value for name, value in axes.items() if value not in (None, ())}
-    with as_options(quiet=quiet, **_CALLED):
+    with as_options(quiet=quiet, **_OF_GRIDS):
         if output is None and (resume or force):
             raise InvalidInputError(
                 "`--output` must name the folder that `--resume` or `--force` is about; got none. "
@@ -118,7 +127,7 @@ def command(
                 backend=backend,
                 progress=lambda done, total: report("tests", done, total),
             )
-    click.echo(_shown(study, form).rstrip("\n"))
+    click.echo(_study_shown(study, form).rstrip("\n"))
     if output is not None and not quiet:
         tell(f"results: {output}")
 
@@ -186,7 +195,7 @@ def _cluster(backend: str | None, jobs: int | None) -> Iterator[None]:
         yield
 
 
-def _shown(study: Any, form: str) -> str:
+def _study_shown(study: Any, form: str) -> str:
     from hullcal.simulation.study import as_csv, configuration
 
     rows = study.rates()
@@ -219,6 +228,131 @@ def _table(grid: Any, rows: list[dict[str, Any]]) -> str:
             f"{grid.n_datasets} data sets a cell, {grid.n_resamples} resamples a test, "
             f"seed {grid.seed}",
             "",
-            tables.columns(header, lines),
+            columns(header, lines),
         ]
     )
+
+
+#: What parameters are called here, where not by their own name.
+_OF_POWER = {
+    "n_samples": "--samples",
+    "n_datasets": "--datasets",
+    "miscalibration": "--miscalibration",
+    "amount": "--amount",
+    "target": "--target",
+}
+
+
+@click.command("power", short_help="How many rows does it take to detect a miscalibration?")
+@input_options
+@click.option(
+    "--miscalibration",
+    type=click.Choice(["temperature", "corner", "closest"]),
+    default="temperature",
+    show_default=True,
+    help="How labels differ from the average member.",
+)
+@click.option(
+    "--amount",
+    type=float,
+    help="The temperature, or the share of the way to a corner. [default: 1.5, or 0.2]",
+)
+@click.option(
+    "-N",
+    "--samples",
+    "n_samples",
+    type=click.IntRange(min=1),
+    multiple=True,
+    help="Rows of a data set; repeat for several. [default: 1/8 to 2 times those of FILE]",
+)
+@measure_option(default="ece_conf", help="Or ece_conf:5.")
+@click.option(
+    "--null",
+    default="stacked",
+    show_default=True,
+    **known("nulls"),
+    help="How reference distributions are made.",
+)
+@MINIMIZER
+@click.option(
+    "--target",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.8,
+    show_default=True,
+    help="The chance that is wanted.",
+)
+@click.option(
+    "-R",
+    "--datasets",
+    "n_datasets",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="Data sets for each number of rows.",
+)
+@resamples_option(99)
+@ALPHA
+@SEED
+@jobs_option("Processes")
+@format_option
+@OUTPUT
+@FORCE
+@QUIET
+def power(
+    *,
+    files: Files,
+    seed: int | None,
+    jobs: int,
+    form: str,
+    output: Path | None,
+    force: bool,
+    quiet: bool,
+    n_samples: tuple[int, ...],
+    **how: Any,
+) -> None:
+    """Simulate data sets with the predictions of FILE, and count how often the test rejects.
+
+    Labels are drawn from a truth that differs from the average member by the amount; those of FILE, if
+    it has any, are not looked at.
+
+    \b
+    hullcal power predictions.npz
+    hullcal power predictions.npz --amount 1.2 -N 500 -N 1000 -N 2000 --target 0.9
+    hullcal power predictions.npz --miscalibration corner --amount 0.1 --format json
+    """  # noqa: D301
+    from hullcal import io
+
+    check_outputs(force=force, output=output)
+    classifiers, _ = files.read(needs_labels=False)
+    from hullcal import simulation
+
+    with as_options(quiet=quiet, **_OF_POWER), working(quiet=quiet) as report:
+        found = simulation.power(
+            classifiers,
+            n_samples=n_samples or None,
+            rng=seed,
+            n_jobs=jobs,
+            progress=lambda done, total: report("tests", done, total),
+            **how,
+        )
+    text = _power_shown(found, form)
+    if output is None:
+        click.echo(text)
+    else:
+        io.write_atomic(output, text + "\n", force=force)
+
+
+def _power_shown(found: Any, form: str) -> str:
+    if form == "table":
+        return str(found)
+    if form == "json":
+        content = found.to_dict()
+        # JSON has no infinity; `float` reads either form.
+        content["distance"] = {
+            name: value if math.isfinite(value) else str(value)
+            for name, value in content["distance"].items()
+        }
+        return json.dumps(content, indent=2)
+    columns = (found.n_samples, found.power, found.lower, found.upper)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return "\n".join(["n_samples,power,lower,upper", *(",".join(map(repr, row)) for row in rows)])
