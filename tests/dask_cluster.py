@@ -13,12 +13,8 @@ import pyarrow.parquet as pq
 import zarr
 from distributed import Client, LocalCluster
 
-import hullcal.engines.dask
-import hullcal.engines.local
-import hullcal.engines.packed
-import hullcal.engines.streamed
-from hullcal.engines import _dask_passes
 from hullcal.io.stores import Store
+from hullcal.objectives import chunked, dask, memory, opening
 
 #: As few rows as stay together when pairs of rows are drawn.
 RANGE = 2048
@@ -40,19 +36,19 @@ def processes(n_workers):
 
 
 def use_small_ranges(monkeypatch):
-    """Several ranges of few rows, and the streamed engine also where data are small."""
-    for module in (hullcal.engines.dask, hullcal.engines.local):
+    """Several ranges of few rows, and passes over them also where data are small."""
+    for module in (dask, chunked):
         monkeypatch.setattr(module, "range_size", lambda n_samples: RANGE)
-    monkeypatch.setattr(hullcal.engines.local, "_MANY_ROWS", 0)
-    monkeypatch.setattr(hullcal.engines.local, "_LARGE", 0)
+    monkeypatch.setattr(opening, "_MANY_ROWS", 0)
+    monkeypatch.setattr(opening, "_LARGE", 0)
     # Convergence takes many passes, and two kinds of sums would do with few as well.
-    for module in (hullcal.engines.packed, hullcal.engines.streamed):
+    for module in (memory, chunked):
         monkeypatch.setattr(module, "EM_ITERATIONS", 9)
 
 
 def at_pass(monkeypatch, number, act):
     """Do something just before a pass over the rows; the list tells how many passes began."""
-    total, begun = _dask_passes.DaskPasses.total, []
+    total, begun = dask.DaskPasses.total, []
 
     def counted(self, job):
         begun.append(job)
@@ -60,7 +56,7 @@ def at_pass(monkeypatch, number, act):
             act()
         return total(self, job)
 
-    monkeypatch.setattr(_dask_passes.DaskPasses, "total", counted)
+    monkeypatch.setattr(dask.DaskPasses, "total", counted)
     return begun
 
 

@@ -143,8 +143,17 @@ def _check_workers(client: Any) -> None:
             f"the scheduler at {client.scheduler.address} has had no worker for {_WORKERS} seconds. "
             "Start some with `dask worker`; the same call will then do."
         ) from error
-    found = client.run(_version)
-    found["the scheduler"] = client.run_on_scheduler(_version)
+
+    def version() -> str | None:
+        # A local function travels whole: a machine without hullcal could not find it by its name.
+        try:
+            from hullcal import __version__
+        except ImportError:
+            return None
+        return __version__
+
+    found = client.run(version)
+    found["the scheduler"] = client.run_on_scheduler(version)
     for place, version in found.items():
         if version != hullcal.__version__:
             came = f"{'no hullcal' if version is None else f'hullcal {version}'} at {place}"
@@ -249,9 +258,12 @@ def _parts(array: Any, client: Any, bounds: Sequence[Bounds]) -> list[Any]:
 
 
 def _check_known(array: Any, name: str) -> None:
-    if not hasattr(array, "chunks") or not hasattr(array, "rechunk"):
+    import dask.array
+
+    if not isinstance(array, dask.array.Array):
         came = f"a {type(array).__module__} {type(array).__name__}"
-        raise refusal(name, "must be an array", came, "Pass `.to_dask_array(lengths=True)` of it.")
+        repair = "A table of dask's has `to_dask_array(lengths=True)`."
+        raise refusal(name, "must be an array", came, repair)
     if any(np.isnan(length) for length in array.shape):
         came, repair = f"shape {array.shape}", "Call its `compute_chunk_sizes()` first."
         raise refusal(name, "must be an array of known shape", came, repair)
@@ -292,10 +304,6 @@ class Chunk:
     def __sizeof__(self) -> int:
         # How a worker knows when to move chunks from memory to disk.
         return int(self.rows.probs.nbytes + self.rows.labels.nbytes)
-
-
-def _version() -> str | None:
-    return hullcal.__version__
 
 
 def _checked(

@@ -1,7 +1,7 @@
 """Data too large to be packed are read where they are: the same numbers, whatever the threads.
 
-The engine that passes over the rows is asked for at any size here, with small ranges. It is compared
-with the packed engine, and both with the paper's formulas spelled out.
+Passes over the rows are asked for at any size here, with small ranges. They are compared with what is
+packed in memory, and both with the paper's formulas spelled out.
 """
 
 import json
@@ -23,12 +23,11 @@ from hullcal import minimizers
 from hullcal._compiled import resampling, streams
 from hullcal._compiled.jit import is_compiled
 from hullcal._compiled.resampling import LEAF
-from hullcal.engines import jobs, local
-from hullcal.engines.objective import Objective
-from hullcal.engines.streamed import Streamed
 from hullcal.kernels import ExponentialTV
 from hullcal.minimizers import Steepest
 from hullcal.nulls import Paper
+from hullcal.objectives import chunked, opening
+from hullcal.objectives.base import Objective
 from hullcal.sets import ClassifierSet
 from hullcal.simulation.protocols import RightClosedECE
 
@@ -64,14 +63,14 @@ def data(n_samples, n_members, n_classes, seed=0):
 def streaming(rows_in_range=2 * LEAF):
     """Passes over the rows at any size; nothing may be packed."""
 
-    def packed_problem(*_):
+    def packed(*_):
         raise AssertionError("these data are to be streamed")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(local, "_MANY_ROWS", 0)
-        patch.setattr(local, "_LARGE", 0)
-        patch.setattr(local, "packed_problem", packed_problem)
-        patch.setattr(jobs, "_RANGE", rows_in_range)
+        patch.setattr(opening, "_MANY_ROWS", 0)
+        patch.setattr(opening, "_LARGE", 0)
+        patch.setattr(opening, "packed", packed)
+        patch.setattr(chunked, "_RANGE", rows_in_range)
         yield
 
 
@@ -98,7 +97,14 @@ def assert_same_bits(found, expected):
     assert found.weights.tobytes() == expected.weights.tobytes()
 
 
-# Against the packed engine ---------------------------------------------------------------------
+def both_ways(*args, rows_in_range=2 * LEAF, **options):
+    """What is found over blocks, which must be what is found in memory."""
+    found = streamed(*args, rows_in_range=rows_in_range, **options)
+    assert_same(found, packed(*args, **options))
+    return found
+
+
+# Against what is packed in memory ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("measure", "null"), CASES)
@@ -106,47 +112,33 @@ def assert_same_bits(found, expected):
     ("n_samples", "n_members", "n_classes"),
     [(2_049, 4, 3), (5_003, 2, 2), (2_051, 1, 4), (6_145, 3, 30)],
 )
-def test_a_streamed_test_is_the_packed_one(measure, null, n_samples, n_members, n_classes):
+def test_a_test_over_blocks_is_the_one_in_memory(measure, null, n_samples, n_members, n_classes):
     probs, labels = data(n_samples, n_members, n_classes)
-    options = {"measure": measure, "null": NULLS[null]}
-    expected = packed(probs, labels, **options)
-    assert_same(streamed(probs, labels, **options), expected)
-    assert len(set(expected.null_distribution)) == 9
+    found = both_ways(probs, labels, measure=measure, null=NULLS[null])
+    assert len(set(found.null_distribution)) == 9
 
 
-@pytest.mark.parametrize("null", ["paper", "recentered"])
 @pytest.mark.parametrize(
-    "measure",
+    ("measure", "null"),
     [
-        hc.ConfidenceECE(n_bins=1),
-        hc.ConfidenceECE(n_bins=101),
-        hc.ClasswiseECE(n_bins=3),
-        RightClosedECE(n_bins=7),
+        (hc.ConfidenceECE(n_bins=1), "paper"),
+        (hc.ConfidenceECE(n_bins=101), "recentered"),
+        (hc.ClasswiseECE(n_bins=3), "paper"),
+        (RightClosedECE(n_bins=7), "paper"),
+        (RightClosedECE(n_bins=7), "recentered"),
+        (hc.SKCE(kernel="gaussian", bandwidth=0.3), "recentered"),
+        (hc.SKCE(kernel="gaussian", bandwidth=0.3), "refit"),
+        ("ece_conf", "maximized"),
+        ("skce_ul", "maximized"),
     ],
-    ids=lambda measure: f"{type(measure).__name__}-{measure.n_bins}",
 )
-def test_any_bins_stream(measure, null):
-    probs, labels = data(2_049, 3, 3)
-    options = {"measure": measure, "null": null}
-    assert_same(streamed(probs, labels, **options), packed(probs, labels, **options))
-
-
-@pytest.mark.parametrize("measure", ["ece_conf", "skce_ul"])
-def test_the_largest_p_value_is_found_over_rows_as_well(measure):
-    probs, labels = data(2_049, 3, 3)
-    options = {"measure": measure, "null": "maximized", "minimizer": Steepest(max_evaluations=12)}
-    assert_same(streamed(probs, labels, **options), packed(probs, labels, **options))
-
-
-@pytest.mark.parametrize("null", ["recentered", "refit"])
-def test_any_kernel_of_fixed_bandwidth_streams(null):
-    probs, labels = data(2_049, 3, 3)
-    options = {"measure": hc.SKCE(kernel="gaussian", bandwidth=0.3), "null": null}
-    assert_same(streamed(probs, labels, **options), packed(probs, labels, **options))
+def test_any_bins_and_any_kernel_of_fixed_bandwidth_will_do(measure, null):
+    search = Steepest(max_evaluations=12)
+    both_ways(*data(2_049, 3, 3), measure=measure, null=null, minimizer=search)
 
 
 @pytest.mark.parametrize("rows", ["resampled", "permuted"])
-def test_neighbours_under_the_null_of_the_paper_are_those_of_the_packed_engine(rows, monkeypatch):
+def test_neighbours_under_the_null_of_the_paper_are_those_in_memory(rows, monkeypatch):
     probs, labels = data(2_049, 2, 3)
     options = {"measure": "skce_ul", "null": Paper(rows=rows)}
     expected = packed(probs, labels, **options)
@@ -155,33 +147,29 @@ def test_neighbours_under_the_null_of_the_paper_are_those_of_the_packed_engine(r
         # Lines 2 to 5 row by row would make other pairs; that loop may write where it must not.
         raise AssertionError("pairs of rows drawn one by one do not add up over blocks")
 
-    monkeypatch.setattr(local, "_MANY_ROWS", 0)
-    monkeypatch.setattr(local, "_LARGE", 0)
-    monkeypatch.setattr(Streamed, "resampled", resampled)
+    monkeypatch.setattr(opening, "_MANY_ROWS", 0)
+    monkeypatch.setattr(opening, "_LARGE", 0)
+    monkeypatch.setattr(chunked.Chunked, "resampled", resampled)
     assert_same(packed(probs, labels, **options), expected)
 
 
+THREE = [("ece_conf", "paper"), ("skce_ul", "recentered"), ("ece_cwise", "refit")]
+
+
 @pytest.mark.parametrize("n_samples", [2, 3, 17, 1_023, 1_024, 1_025, 2_048, 4_097])
-@pytest.mark.parametrize(
-    ("measure", "null"), [("ece_conf", "paper"), ("skce_ul", "recentered"), ("ece_cwise", "refit")]
-)
+@pytest.mark.parametrize(("measure", "null"), THREE)
 @pytest.mark.filterwarnings("ignore:.*rows are fewer:hullcal.HullcalWarning")
 def test_no_number_of_rows_is_special(n_samples, measure, null):
-    probs, labels = data(n_samples, 3, 3, seed=n_samples)
-    options = {"measure": measure, "null": null}
-    assert_same(streamed(probs, labels, **options), packed(probs, labels, **options))
+    both_ways(*data(n_samples, 3, 3, seed=n_samples), measure=measure, null=null)
 
 
 @pytest.mark.parametrize(("measure", "null"), CASES)
 def test_identical_members_are_one(measure, null):
     probs, labels = data(2_049, 2, 3)
-    probs = probs[:, [1, 0, 1, 1]]
     options = {"measure": measure, "null": NULLS[null]}
-    found = streamed(probs, labels, **options)
-    assert_same(found, packed(probs, labels, **options))
+    found = both_ways(probs[:, [1, 0, 1, 1]], labels, **options)
     assert found.weights[0] == pytest.approx(found.weights[2], abs=1e-15)
-    only_one = streamed(probs[:, [0, 2]], labels, **options)
-    assert_same(only_one, packed(probs[:, [0, 2]], labels, **options))
+    both_ways(probs[:, [1, 1]], labels, **options)
 
 
 @pytest.mark.parametrize("null", NULLS)
@@ -190,29 +178,20 @@ def test_rows_that_no_member_gives_a_chance_are_left_out_and_told(null):
     for n in (0, 1_023, 1_024, 2_047, 2_048):
         probs[n, :, labels[n]] = 0.0
         probs[n] /= probs[n].sum(axis=1, keepdims=True)
-    found = streamed(probs, labels, null=NULLS[null])
-    assert_same(found, packed(probs, labels, null=NULLS[null]))
-    assert any("the label of 5 rows probability 0" in note for note in found.notes)
-
-
-def test_labels_that_nobody_gives_a_chance_leave_the_weights_at_the_mean():
-    probs = np.zeros((2_049, 2, 3))
-    probs[:, 0] = [0.5, 0.5, 0.0]
-    probs[:, 1] = [0.25, 0.75, 0.0]
-    labels = np.full(2_049, 2)
-    for null in ("recentered", "refit", "paper"):
-        assert_same(streamed(probs, labels, null=null), packed(probs, labels, null=null))
+    found = both_ways(probs, labels, null=NULLS[null])
+    assert hc.notes.Note("impossible", {"n_rows": 5}) in found.notes
+    # Where nobody gives any label a chance, likelihoods leave the weights at the mean.
+    probs = np.array([[[0.5, 0.5, 0.0], [0.25, 0.75, 0.0]]] * 2_049)
+    both_ways(probs, np.full(2_049, 2), null=NULLS[null])
 
 
 @pytest.mark.parametrize("null", ["paper", "recentered", "refit"])
-@pytest.mark.parametrize("stop_after", [2, 5])
-def test_stopping_early_is_the_same_rule(null, stop_after):
-    probs, labels = data(2_049, 2, 3)
+def test_stopping_early_is_the_same_rule(null):
+    probs, _ = data(2_049, 2, 3)
     labels = oracles.draw_labels(np.random.default_rng(3), probs[:, 1])
-    options = {"null": null, "n_resamples": 60, "stop_after": stop_after}
-    found = streamed(probs, labels, **options)
-    assert_same(found, packed(probs, labels, **options))
-    assert found.n_resamples < 60
+    for stop_after in (2, 5):
+        found = both_ways(probs, labels, null=null, n_resamples=60, stop_after=stop_after)
+        assert found.n_resamples < 60
 
 
 @pytest.mark.parametrize(
@@ -228,15 +207,14 @@ def test_stopping_early_is_the_same_rule(null, stop_after):
 )
 @pytest.mark.parametrize("measure", ["ece_conf", "skce_ul"])
 @pytest.mark.parametrize("null", ["recentered", "refit"])
-def test_every_search_goes_through_the_streamed_objective(search, measure, null):
+def test_every_search_goes_over_blocks(search, measure, null):
     # COBYLA's planes make another path of the last bits of a sum, though not for these data.
-    probs, labels = data(2_049, 3, 3, seed=4)
     options = {"measure": measure, "null": null, "minimizer": search, "n_resamples": 4}
-    assert_same(streamed(probs, labels, **options), packed(probs, labels, **options))
+    both_ways(*data(2_049, 3, 3, seed=4), **options)
 
 
 @pytest.mark.parametrize("null", ["recentered", "refit"])
-def test_a_search_by_slopes_goes_through_the_streamed_objective(null):
+def test_a_search_by_slopes_goes_over_blocks(null):
     # Differences over 1e-6 make 1e-10 of the last bits of a sum, and so the ends differ by more.
     probs, labels = data(2_049, 3, 3)
     search = minimizers.Slsqp(max_evaluations=40)
@@ -249,22 +227,6 @@ def test_a_search_by_slopes_goes_through_the_streamed_objective(null):
     assert found.minimum == pytest.approx(oracles.skce_ul(mixed, labels), abs=1e-12)
     # This search ends at one point, and the mean of its ends is the end.
     assert found.statistic == found.minimum
-
-
-@pytest.mark.parametrize("measure", ["ece_conf", "ece_cwise", "skce_ul"])
-@pytest.mark.parametrize(
-    "search", [Steepest(max_evaluations=400), minimizers.Random(max_evaluations=9)]
-)
-def test_a_search_alone_is_the_packed_one(measure, search):
-    probs, labels = data(5_003, 4, 3)
-    options = {"measure": measure, "minimizer": search, "rng": 5}
-    expected = hc.minimize(probs, labels, **options)
-    with streaming():
-        found = hc.minimize(probs, labels, **options)
-    np.testing.assert_allclose(found.weights, expected.weights, rtol=0, atol=1e-12)
-    assert found.value == pytest.approx(expected.value, abs=1e-12)
-    assert found.n_evaluations == expected.n_evaluations
-    assert found.converged == expected.converged
 
 
 # Against the formulas --------------------------------------------------------------------------
@@ -399,19 +361,6 @@ def test_the_refitted_null_against_its_transcription(measure):
     np.testing.assert_allclose(found.null_distribution, expected, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("measure", ["ece_conf", "ece_cwise", "skce_ul"])
-def test_the_minimum_is_the_measure_at_the_weights(measure):
-    probs, labels = data(5_003, 4, 3)
-    for null in ("paper", "refit") if measure != "skce_ul" else ("refit",):
-        found = streamed(probs, labels, measure=measure, null=null, n_resamples=4)
-        expected = G[measure](oracles.mixture(probs, found.weights), labels)
-        assert found.minimum == pytest.approx(expected, abs=1e-12)
-        # Replicates that are searched are compared by the mean of all ends, others by the smallest.
-        assert (
-            found.statistic > found.minimum if null == "refit" else found.statistic == found.minimum
-        )
-
-
 # Whatever holds the data, and whoever passes over them -----------------------------------------
 
 
@@ -449,25 +398,12 @@ HELD = {
 @pytest.mark.parametrize("null", ["paper", "recentered"])
 def test_the_layout_and_the_type_of_the_array_change_nothing(held, null, tmp_path):
     probs, labels = dyadic()
-    options = {"null": null, "n_resamples": 4}
     given = HELD[held](probs, tmp_path)
-    before = np.array(given) if not isinstance(given, ClassifierSet) else given.probs.copy()
-    expected, found = streamed(probs, labels, **options), streamed(given, labels, **options)
-    assert_same_bits(found, expected)
-    after = np.array(given) if not isinstance(given, ClassifierSet) else given.probs
-    assert after.tobytes() == before.tobytes()
-    assert_same(found, packed(given, labels, **options))
-
-
-def test_input_that_can_be_written_is_left_as_it_was():
-    probs, labels = data(2_049, 3, 3)
-    copies = probs.copy(), labels.copy()
-    for null in NULLS.values():
-        streamed(probs, labels, null=null)
-    np.testing.assert_array_equal(probs, copies[0])
-    np.testing.assert_array_equal(labels, copies[1])
-    assert probs.flags.writeable
-    assert labels.flags.writeable
+    kept = given.probs if held == "set" else given
+    before = np.array(kept)
+    found = both_ways(given, labels, null=null, n_resamples=4)
+    assert np.array(kept).tobytes() == before.tobytes()
+    assert_same_bits(found, streamed(probs, labels, null=null, n_resamples=4))
 
 
 @pytest.mark.parametrize(("measure", "null"), CASES)
@@ -480,37 +416,25 @@ def test_the_number_of_threads_changes_no_bit(measure, null):
 
 
 @pytest.mark.parametrize("rows_in_range", [2, 100, 1_000, LEAF, 2 * LEAF, 3 * LEAF + 2, 2**16])
-@pytest.mark.parametrize(
-    ("measure", "null"), [("ece_conf", "paper"), ("skce_ul", "recentered"), ("ece_cwise", "refit")]
-)
-def test_any_even_range_gives_the_same_numbers(rows_in_range, measure, null):
-    n_samples = 2_049 if rows_in_range > 2 else 301
-    probs, labels = data(n_samples, 2, 3)
-    options = {"measure": measure, "null": null, "n_resamples": 4}
-    found = streamed(probs, labels, rows_in_range=rows_in_range, **options)
-    assert_same(found, packed(probs, labels, **options))
-
-
-@pytest.mark.parametrize("in_cache", [1, 40, 1_000])
-@pytest.mark.parametrize(
-    ("measure", "null"), [("ece_conf", "paper"), ("skce_ul", "recentered"), ("ece_cwise", "refit")]
-)
-def test_blocks_of_any_size_give_the_same_numbers(in_cache, measure, null, monkeypatch):
+@pytest.mark.parametrize("in_cache", [1, 40, 1_000, chunked._IN_CACHE])
+@pytest.mark.parametrize(("measure", "null"), THREE)
+def test_ranges_and_blocks_of_any_size_give_the_same_numbers(
+    rows_in_range, in_cache, measure, null, monkeypatch
+):
     # Many members and classes leave room for a pair of rows in a block, and no less.
-    probs, labels = data(2_049, 2, 3)
+    monkeypatch.setattr(chunked, "_IN_CACHE", in_cache)
+    probs, labels = data(2_049 if rows_in_range > 2 else 301, 2, 3)
     options = {"measure": measure, "null": null, "n_resamples": 4}
-    expected = packed(probs, labels, **options)
-    monkeypatch.setattr(jobs, "_IN_CACHE", in_cache)
-    assert_same(streamed(probs, labels, **options), expected)
+    both_ways(probs, labels, rows_in_range=rows_in_range, **options)
 
 
 def test_ranges_grow_with_the_data_and_stay_even():
     for n_samples in (1, 2**18, 2**21, 2**21 + 1, 10**8, 10**9 + 7):
-        size = jobs.range_size(n_samples)
+        size = chunked.range_size(n_samples)
         assert size % (2 * LEAF) == 0
-        assert -(-n_samples // size) <= jobs._RANGES
-    assert jobs.range_size(2**21) == jobs._RANGE
-    assert jobs.range_size(2**21 + 1) == 2 * jobs._RANGE
+        assert -(-n_samples // size) <= chunked._RANGES
+    assert chunked.range_size(2**21) == chunked._RANGE
+    assert chunked.range_size(2**21 + 1) == 2 * chunked._RANGE
 
 
 @pytest.mark.parametrize("null", ["recentered", "refit"])
@@ -518,9 +442,9 @@ def test_how_much_a_pass_may_return_changes_no_bit(null, monkeypatch):
     probs, labels = data(2_049, 3, 3)
     options = {"measure": "ece_cwise", "null": null}
     expected = streamed(probs, labels, **options)
-    monkeypatch.setattr("hullcal.engines.streamed._SUMS", 1_000)
+    monkeypatch.setattr("hullcal.objectives.chunked._SUMS", 1_000)
     assert_same_bits(streamed(probs, labels, **options), expected)
-    monkeypatch.setattr("hullcal.engines.streamed.TOGETHER", 3)
+    monkeypatch.setattr("hullcal.objectives.chunked.TOGETHER", 3)
     assert_same_bits(streamed(probs, labels, **options), expected)
 
 
@@ -534,12 +458,14 @@ def test_another_seed_gives_other_replicates():
 # Answers and searches --------------------------------------------------------------------------
 
 
-def both(measure, probs, labels, *, n_jobs=1):
+def both(measure, probs, labels):
     """The same objective over blocks and in memory."""
     labels, g = labels.astype(np.int32), hc.measures.resolve(measure)
-    problem = local.packed_problem(ClassifierSet(probs), labels, g)
-    passes = local.ArrayPasses(probs, labels, problem.distinct.positions, n_jobs)
-    return Streamed.of(g, passes), problem.packed
+    classifiers = ClassifierSet(probs)
+    distinct = classifiers.distinct
+    passes = chunked.ArrayPasses(probs, labels, distinct.positions, n_jobs=2)
+    in_memory = opening.packed(classifiers, labels, g)
+    return chunked.Chunked.of(g, distinct.copies, passes), in_memory
 
 
 KEY = streams.key_of(7)
@@ -557,9 +483,6 @@ KINDS = {
     "drawn rows": lambda objective: objective.drawing_rows(KEY)(2, 7),
     "recentered rows": lambda objective: objective.recentered(centre(objective)).drawing_rows(KEY)(
         2, 7
-    ),
-    "some of the drawn rows": lambda objective: objective.drawing_rows(KEY)(2, 7).only(
-        np.array([4, 1])
     ),
 }
 STREAMING = [
@@ -593,13 +516,9 @@ def questions(objective, n_bases=12):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("measure", STREAMING)
 def test_answers_over_blocks_are_those_in_memory(measure, kind, monkeypatch):
-    monkeypatch.setattr(jobs, "_RANGE", 2 * LEAF)
+    monkeypatch.setattr(chunked, "_RANGE", 2 * LEAF)
     over_blocks, in_memory = map(KINDS[kind], both(measure, *data(5_003, 4, 3)))
-    assert (
-        over_blocks.n_cases
-        == in_memory.n_cases
-        == {"the data": 1, "some of the drawn rows": 2}.get(kind, 5)
-    )
+    assert over_blocks.n_cases == in_memory.n_cases == (1 if kind == "the data" else 5)
     bases, cases, amounts = questions(in_memory)
     close = {"rtol": 0, "atol": 1e-12}
     expected = in_memory.values(bases, cases)
@@ -616,34 +535,17 @@ def test_answers_over_blocks_are_those_in_memory(measure, kind, monkeypatch):
     assert len(np.unique(expected)) > 50
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("measure", STREAMING)
-def test_a_steepest_search_over_blocks_finds_the_minima_of_memory(measure, kind, monkeypatch):
-    monkeypatch.setattr(jobs, "_RANGE", 2 * LEAF)
-    search, (probs, labels) = Steepest(max_evaluations=60), data(9_001, 4, 3)
-    _, packed = both(measure, probs, labels)
-    expected = search.minimize(KINDS[kind](packed), KEY)
-    found = []
-    for n_jobs in (1, 2, 3):
-        over_blocks, _ = both(measure, probs, labels, n_jobs=n_jobs)
-        found.append(search.minimize(KINDS[kind](over_blocks), KEY))
-    for name in ("weights", "values", "means", "n_evaluations", "converged"):
-        one, *others = (getattr(minima, name) for minima in found)
-        assert all(other.tobytes() == one.tobytes() for other in others), name
-        np.testing.assert_allclose(one, getattr(expected, name), rtol=0, atol=1e-12, err_msg=name)
-
-
 class Counted:
     """Passes over the rows, counted."""
 
     def __init__(self, patch):
-        self.n, total = 0, local.ArrayPasses.total
+        self.n, total = 0, chunked.ArrayPasses.total
 
         def counted(passes, job):
             self.n += 1
             return total(passes, job)
 
-        patch.setattr(local.ArrayPasses, "total", counted)
+        patch.setattr(chunked.ArrayPasses, "total", counted)
 
 
 @pytest.mark.parametrize("n_members", [2, 3, 4, 10, 30])
@@ -686,7 +588,7 @@ def test_an_interruption_ends_the_run(null, n_jobs, monkeypatch):
 def test_an_interruption_within_a_pass_ends_it(n_jobs, monkeypatch):
     probs, labels = data(40 * 2 * LEAF, 2, 2)
     begun = []
-    over = jobs.Job.over
+    over = chunked.Job.over
 
     def interrupted(job, rows):
         begun.append(rows.first)
@@ -694,7 +596,7 @@ def test_an_interruption_within_a_pass_ends_it(n_jobs, monkeypatch):
             raise KeyboardInterrupt
         return over(job, rows)
 
-    monkeypatch.setattr(jobs.Job, "over", interrupted)
+    monkeypatch.setattr(chunked.Job, "over", interrupted)
     with pytest.raises(KeyboardInterrupt):
         streamed(probs, labels, null="paper", n_resamples=4, n_jobs=n_jobs)
     # However late the main thread hears of it: no more are begun than are waited for.
@@ -758,68 +660,48 @@ class Deciles(hc.ConfidenceECE):
         return np.concatenate([[0.0], inner, [1.0]])
 
 
-@pytest.mark.parametrize("null", ["refit", "maximized"])
 @pytest.mark.parametrize(
-    "measure",
+    "settings",
     [
-        "hl_cwise",
-        "skce_uq",
-        "skce_b",
-        pytest.param(hc.SKCE(bandwidth="median"), id="median"),
-        pytest.param(hc.SKCE(kernel=ExponentialTV(bandwidth="median")), id="median of a kernel"),
-        pytest.param(mean_gap, id="callable"),
-        pytest.param(Doubled(), id="loop of a subclass"),
-        pytest.param(DoubledSKCE(), id="loop of a subclass of SKCE"),
-        pytest.param(Deciles(), id="parameters from the mean member"),
+        {"measure": "hl_cwise"},
+        {"measure": "skce_uq", "null": "maximized"},
+        {"measure": "skce_b"},
+        {"measure": hc.SKCE(bandwidth="median"), "null": "maximized"},
+        {"measure": hc.SKCE(kernel=ExponentialTV(bandwidth="median"))},
+        {"measure": mean_gap},
+        {"measure": mean_gap, "null": "maximized"},
+        {"measure": Doubled()},
+        {"measure": DoubledSKCE()},
+        {"measure": Deciles()},
+        {"null": "stacked"},
+        {"minimizer": "exact"},
+        {"minimizer": minimizers.Pairwise(max_evaluations=30)},
     ],
+    ids=lambda settings: "-".join(str(getattr(each, "name", each)) for each in settings.values()),
 )
-def test_a_measure_that_does_not_add_up_goes_on_in_memory(measure, null, monkeypatch):
-    probs, labels = data(1_301, 2, 3)
-    options = {"measure": measure, "null": null, "n_resamples": 4, "minimizer": THREE_POINTS}
-    expected = packed(probs, labels, **options)
-    stay_in_memory(monkeypatch)
-    assert_same_bits(packed(probs, labels, **options), expected)
-
-
-def stay_in_memory(patch):
-    """All data are large, and yet nothing may stream."""
-
+def test_what_does_not_add_up_or_needs_the_predictions_goes_on_in_memory(settings, monkeypatch):
     def of(*_):
         raise AssertionError("these data are not to be streamed")
 
-    patch.setattr(local, "_MANY_ROWS", 0)
-    patch.setattr(local, "_LARGE", 0)
-    patch.setattr(Streamed, "of", of)
-
-
-def test_a_null_that_needs_the_predictions_goes_on_in_memory(monkeypatch):
-    probs, labels = data(300, 2, 3)
-    expected = packed(probs, labels, null="stacked")
-    stay_in_memory(monkeypatch)
-    assert_same_bits(packed(probs, labels, null="stacked"), expected)
-
-
-@pytest.mark.parametrize("search", ["exact", minimizers.Pairwise(max_evaluations=30)])
-def test_a_search_that_needs_the_predictions_goes_on_in_memory(search, monkeypatch):
-    probs, labels = data(100, 2, 3)
-    options = {"null": "recentered", "n_resamples": 4}
-    expected = packed(probs, labels, minimizer=search, **options)
-    stay_in_memory(monkeypatch)
-    assert_same_bits(packed(probs, labels, minimizer=search, **options), expected)
+    few = {"null": "refit", "n_resamples": 4, "minimizer": THREE_POINTS}
+    given = data(301, 2, 3)
+    expected = packed(*given, **(few | settings))
+    monkeypatch.setattr(opening, "_MANY_ROWS", 0)
+    monkeypatch.setattr(opening, "_LARGE", 0)
+    monkeypatch.setattr(chunked.Chunked, "of", of)
+    assert_same_bits(packed(*given, **(few | settings)), expected)
     with pytest.raises(AssertionError, match="not to be streamed"):
-        packed(probs, labels, **options)
+        packed(*given, **few)
 
 
 def test_the_usual_null_of_data_beyond_memory_is_recentered_and_that_is_said(monkeypatch):
     probs, labels = data(2_049, 2, 3)
     assert packed(probs, labels).null == "stacked"
     expected = streamed(probs, labels, null="recentered")
-    monkeypatch.setattr(local, "_SHARE", 0.0)
+    monkeypatch.setattr(opening, "_SHARE", 0.0)
     found = streamed(probs, labels)
     *notes, last = found.notes
-    assert last.startswith(
-        "predictions do not fit into memory, so null recentered was used instead of stacked;"
-    )
+    assert last == hc.notes.Note("beyond_memory", {"null": "recentered", "usual": "stacked"})
     assert_same_bits(replace(found, notes=tuple(notes)), expected)
     # Whoever asks for a null gets it.
     assert packed(probs, labels, null="stacked").null == "stacked"
