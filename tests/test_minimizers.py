@@ -16,7 +16,7 @@ import pytest
 import hullcal as hc
 import oracles
 from hullcal import HullcalWarning, InvalidInputError
-from hullcal.engines.packed import Packed
+from hullcal.objectives.memory import InMemory
 
 SEARCHES = hc.minimizers.available()
 MEASURES = hc.measures.available()
@@ -307,13 +307,13 @@ def test_pairwise_has_converged_only_where_no_transfer_helps():
 )
 def test_every_evaluation_is_counted(search, measure, monkeypatch):
     evaluated = []
-    plain = Packed.values
+    plain = InMemory.values
 
     def counted(self, weights, cases):
         evaluated.append(len(weights))
         return plain(self, weights, cases)
 
-    monkeypatch.setattr(Packed, "values", counted)
+    monkeypatch.setattr(InMemory, "values", counted)
     probs, labels = smooth_set(9)
     found = find(probs, labels, search, measure)
     assert found.n_evaluations == sum(evaluated)
