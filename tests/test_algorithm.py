@@ -158,22 +158,6 @@ def test_the_number_of_threads_never_changes_a_bit(null, measure):
         assert judge(probs, labels, **options, n_jobs=n_jobs) == alone
 
 
-def test_evaluations_are_counted_whichever_threads_make_them():
-    """Every replicate spends its budget, so the count is known, and no thread may lose another's."""
-    probs, labels = random_set(4, n=4, k=2)
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-7)
-    try:
-        for seed in range(30):
-            result = judge(
-                probs, labels, measure=brier, null="refit", n_resamples=128, rng=seed, n_jobs=16,
-                minimizer=Pairwise(max_evaluations=3),
-            )  # fmt: skip
-            assert result.n_evaluations == 3 * 129
-    finally:
-        sys.setswitchinterval(before)
-
-
 @pytest.mark.parametrize("progress", ["yes", 3, [print]])
 def test_progress_is_a_flag_or_a_function(progress):
     with pytest.raises(hc.InvalidInputError, match="`progress` must be True, False or a function"):
@@ -201,19 +185,6 @@ def test_a_search_that_asks_again_and_again_is_reported_as_one(search):
     judge(*random_set(), **options, progress=lambda done, total: seen.append(done))
     assert len(seen) > 5
     assert seen == sorted(set(seen))
-
-
-def test_long_work_is_reported_in_steps():
-    probs, labels = random_set(0, n=200, m=4)
-    seen = []
-    judge(
-        probs,
-        labels,
-        minimizer=Pairwise(max_evaluations=20_000),
-        progress=lambda *r: seen.append(r),
-    )
-    assert len(seen) > 3
-    assert seen[-1] == (19, 19)
 
 
 def test_a_bar_that_is_not_on_a_terminal_writes_nothing(capfd):
@@ -459,19 +430,6 @@ def test_float32_is_as_good_where_it_is_exact(null, measure):
     assert result == expected
 
 
-@pytest.mark.parametrize("measure", MEASURES)
-def test_float32_gives_nearly_the_same_answer_elsewhere(measure):
-    probs, labels = random_set(12)
-    expected = judge(probs, labels, measure=measure, null="refit")
-    result = judge(probs.astype(np.float32), labels, measure=measure, null="refit")
-    assert result.statistic == pytest.approx(expected.statistic, abs=0.02)
-    assert result.pvalue == pytest.approx(expected.pvalue, abs=0.25)
-    single = hc.measures.resolve(measure)
-    assert single(probs[:, 0].astype(np.float32), labels) == pytest.approx(
-        single(probs[:, 0], labels), abs=1e-5
-    )
-
-
 # Warnings and refusals -------------------------------------------------------------------------
 
 
@@ -551,23 +509,6 @@ def test_a_step_function_is_refused_by_searches_that_cannot_take_it(minimizer):
     measure = "skce_ul" if minimizer == "slsqp" else "ece_conf"
     with pytest.raises(hc.InvalidInputError, match=rf"`maximized`.*`{minimizer}`.*steepest"):
         judge(*random_set(m=2), null="maximized", minimizer=minimizer, measure=measure)
-
-
-@pytest.mark.parametrize(
-    ("minimizer", "measure", "m", "words"),
-    [
-        ("exact", "ece_conf", 3, r"`exact`.*3 members"),
-        ("exact", "hl_cwise", 2, r"`exact`.*`hl_cwise`"),
-        ("exact", "ece_conf_smooth", 2, r"`exact`.*`ece_conf_smooth`"),
-        ("exact", "ece_cwise_smooth", 2, r"`exact`.*`ece_cwise_smooth`"),
-        ("slsqp", "ece_cwise_smooth", 2, r"`slsqp`.*`ece_cwise_smooth`"),
-        ("exact", brier, 2, r"`exact`.*`brier`"),
-        ("slsqp", "ece_cwise", 2, r"`slsqp`.*`ece_cwise`"),
-    ],
-)
-def test_a_search_refuses_what_it_cannot_take_naming_both(minimizer, measure, m, words):
-    with pytest.raises(hc.InvalidInputError, match=words):
-        judge(*random_set(m=m), minimizer=minimizer, measure=measure, null="refit")
 
 
 @pytest.mark.parametrize("minimizer", ["cobyla", "random", "pairwise", "slsqp", "exact"])
