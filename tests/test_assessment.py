@@ -9,13 +9,15 @@ import hullcal as hc
 from hullcal import InvalidInputError
 from hullcal.assessment import Assessment, assess
 from hullcal.cli import testing
-from hullcal.pvalues import DOUBT
+from hullcal.notes import Note
 from test_results import result
+
+DOUBT = Note("too_few_rows", {"share": 0.5})
 
 
 def by(measure, count, *, doubtful=False, **changes):
     """A test of which `count` of 99 null values reach the statistic, so that p = (1 + count) / 100."""
-    notes = (f"{DOUBT}: and so on",) if doubtful else ()
+    notes = (DOUBT,) if doubtful else ()
     null = np.arange(99.0)
     changes = {"alpha": 0.05, "hypothesis": "H", "null": "recentered", "settings": {}} | changes
     return result(
@@ -85,6 +87,15 @@ def test_what_is_unclear_is_still_a_rejection():
     assert not Assessment(None, (by("cells", 30, doubtful=True),)).rejected("recentered")
 
 
+def test_a_real_set_is_not_called_miscalibrated_by_a_p_value_in_doubt():
+    data = hc.simulation.scenario("S1", n_samples=100, n_members=3, n_classes=40, rng=1)
+    settings = {"nulls": ["recentered", "refit"], "n_resamples": 19, "alpha": 0.1, "rng": 0}
+    found = assess(data.probs, data.labels, measures=["ece_cwise"], **settings)
+    assert found.rejected("recentered")
+    assert found.sentences()[0].startswith("Unclear: the data seem to speak against")
+    assert found.sentences()[1].startswith("Perhaps:")
+
+
 def test_a_rejection_without_doubt_and_no_rejection_are_clear():
     assert not Assessment(None, (by("cells", 0, doubtful=True), by("bins", 0))).unclear(
         "recentered"
@@ -125,12 +136,12 @@ def test_what_is_close_is_judged_after_adjustment():
 
 
 def test_a_note_says_whose_it_is_unless_it_is_everybodys():
-    shared = "of all"
+    shared = Note("impossible", {"n_rows": 3})
     one, two = by("a", 4, doubtful=True), by("b", 1)
     results = [dataclasses.replace(each, notes=(*each.notes, shared)) for each in (one, two)]
     assert Assessment(None, tuple(results)).notes() == [
-        f"a, recentered: {DOUBT}: and so on",
-        "of all",
+        f"a, recentered: {DOUBT}",
+        str(shared),
     ]
 
 
@@ -208,7 +219,7 @@ def test_too_many_predictions_are_not_mixed_by_the_way(monkeypatch):
     probs, labels = np.full((20, 2, 2), [[0.4, 0.6], [0.7, 0.3]]), [0, 1] * 10
     found = assess(probs, labels, nulls="refit", n_resamples=19, rng=0)
     assert "The plain average has accuracy 0.5" in testing.table(found)
-    monkeypatch.setattr(tables, "_MANY", probs.size - 1)
+    monkeypatch.setattr(testing, "_MANY", probs.size - 1)
     assert "accuracy" not in testing.table(found)
 
 

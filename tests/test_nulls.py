@@ -1,7 +1,5 @@
 """Each null against its definition: by enumeration, by literal recomputation, by distribution."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import os
@@ -13,10 +11,14 @@ from scipy import stats
 
 import hullcal as hc
 import oracles
+from hullcal import InvalidInputError
 from hullcal._compiled.resampling import draw_counts
-from hullcal._compiled.streams import key_of
-from hullcal.engines.local import packed_problem
-from hullcal.minimizers import Pairwise
+from hullcal._compiled.streams import LABELS, ROWS, key_of, uniform, uniform_weights
+from hullcal.measures import resolve
+from hullcal.minimizers import Pairwise, Random
+from hullcal.nulls import maximized
+from hullcal.objectives.opening import packed
+from hullcal.resampling import Loop
 
 MEASURES = {
     "ece_conf": hc.ConfidenceECE(n_bins=4),
@@ -26,16 +28,16 @@ MEASURES = {
     "skce_uq": hc.SKCE(estimator="uq"),
     "skce_b": hc.SKCE(estimator="b"),
 }
-LITERAL = {
-    "ece_conf": partial(oracles.ece_conf, n_bins=4),
-    "ece_cwise": partial(oracles.ece_cwise, n_bins=3),
-    "hl_cwise": partial(oracles.hl_cwise, n_bins=2),
-    "skce_ul": oracles.skce_ul,
-    "skce_uq": oracles.skce_uq,
-    "skce_b": oracles.skce_b,
-}
 N_BINS = {"ece_conf": 4, "ece_cwise": 3, "hl_cwise": 2}
+LITERAL = {
+    name: partial(getattr(oracles, name), n_bins=N_BINS[name])
+    if name in N_BINS
+    else getattr(oracles, name)
+    for name in MEASURES
+}
 SEED = 5
+KEY = key_of(SEED)
+ONCE = Pairwise(max_evaluations=1)
 #: Resamples that are compared with an enumeration; fewer where loops run uncompiled, for coverage.
 MANY = 199 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 4999
 
@@ -45,16 +47,42 @@ def random_set(seed, n, m, k):
     return rng.dirichlet(np.ones(k), size=(n, m)), rng.integers(k, size=n)
 
 
-def seen_by_a_measure(probs, labels, **options):
-    """All (predictions, labels) at which a test evaluates its measure, in order; g is always 0."""
+def objective_of(probs, labels, measure="ece_conf"):
+    return packed(*hc.ClassifierSet.with_labels(probs, labels), resolve(measure))
+
+
+def distribution(null, objective, search, n_resamples):
+    """Line 7 and lines 1 to 5."""
+    best = search.observed(objective, KEY)
+    return best, null.distribution(objective, best, search, Loop(n_resamples=n_resamples, key=KEY))
+
+
+def seen_by_a_measure(probs, labels, n_resamples, **options):
+    """Predictions and labels at which a measure of constant 0 is evaluated: data, replicates, result."""
     seen = []
 
     def spy(mixed, drawn):
         seen.append((mixed, drawn))
         return 0.0
 
-    hc.calibration_test(probs, labels, measure=spy, **options)
-    return seen
+    options = {"rng": SEED, "alpha": 0.5, "minimizer": ONCE} | options
+    result = hc.calibration_test(probs, labels, measure=spy, n_resamples=n_resamples, **options)
+    return seen[0], seen[-n_resamples:], result
+
+
+def labels_at(levels, probs):
+    """The class whose share of [0, 1) the level falls into."""
+    running = np.cumsum(probs, axis=1)
+    return (running[:, :-1] <= np.asarray(levels)[:, None] * running[:, -1:]).sum(axis=1)
+
+
+def levels_of(replicate, rows):
+    """The number of each row's copy."""
+    seen, out = {}, []
+    for row in rows:
+        out.append(uniform(KEY, LABELS, replicate, row, seen.get(row, 0)))
+        seen[row] = seen.get(row, 0) + 1
+    return out
 
 
 def agrees(pvalue, exact, n_resamples):
@@ -76,7 +104,7 @@ def agrees(pvalue, exact, n_resamples):
 def test_one_member_against_the_enumeration_of_all_labels(measure, n, k, seed):
     probs, labels = random_set(seed, n, 1, k)
     exact = oracles.exact_label_pvalue(probs[:, 0], labels, LITERAL[measure])
-    for null in ("refit", "recentered", "maximized"):
+    for null in ("refit", "recentered", "maximized", "stacked"):
         result = hc.calibration_test(
             probs, labels, measure=MEASURES[measure], null=null, n_resamples=MANY, rng=SEED
         )
@@ -102,28 +130,6 @@ def test_equal_values_count_as_reached(measure):
     assert agrees(result.pvalue, exact, MANY), (result.pvalue, exact)
 
 
-def test_infinite_equals_infinite():
-    # Class 0 is impossible in both rows and was observed: g is infinite, whatever is drawn is not.
-    probs = np.array([[[0.0, 1.0]], [[0.0, 1.0]]])
-    result = hc.calibration_test(
-        probs, [0, 1], measure=hc.HosmerLemeshow(n_bins=1), null="refit", n_resamples=19, rng=0
-    )
-    assert result.statistic == np.inf
-    assert result.pvalue == 1 / 20
-
-
-def test_an_infinite_statistic_is_not_subtracted_and_that_is_said():
-    probs = np.random.default_rng(0).dirichlet([1, 1], size=(40, 2))
-    probs[:5] = [1.0, 0.0]
-    labels = np.r_[np.ones(5, int), np.zeros(35, int)]
-    options = {"measure": "hl_cwise", "null": "recentered", "n_resamples": 19, "rng": 0}
-    found = hc.calibration_test(probs, labels, **options)
-    assert found.statistic == np.inf
-    assert any("drew labels from the maximum-likelihood combination" in n for n in found.notes)
-    fine = hc.calibration_test(probs[5:], labels[5:], **options)
-    assert not any("drew labels" in note for note in fine.notes)
-
-
 @pytest.mark.parametrize("null", hc.nulls.available())
 def test_labels_that_no_combination_could_produce_are_rejected_by_every_null(null):
     # Class 0 is impossible for both members, and was observed.
@@ -133,6 +139,27 @@ def test_labels_that_no_combination_could_produce_are_rejected_by_every_null(nul
     result = hc.calibration_test(probs, labels, measure=measure, null=null, n_resamples=19, rng=0)
     assert result.statistic == np.inf
     assert result.pvalue == 1 / 20
+
+
+def test_a_null_says_which_measures_and_searches_it_cannot_take():
+    def brier(probs, labels):
+        return 0.0
+
+    with pytest.raises(InvalidInputError, match="null `recentered` needs a residual vector"):
+        hc.nulls.Recentered().check(resolve(brier), ONCE)
+    hc.nulls.Refit().check(resolve(brier), ONCE)
+    hc.nulls.Recentered().check(resolve("ece_conf"), ONCE)
+    for search in ("slsqp", "exact", "pairwise"):
+        with pytest.raises(InvalidInputError, match="function of the weights that is no measure"):
+            hc.nulls.Maximized().check(resolve("skce_ul"), hc.minimizers.resolve(search))
+    with pytest.raises(InvalidInputError, match="`rows`"):
+        hc.nulls.Paper(rows="sorted")
+    one_by_one = [each for each in hc.nulls.available() if hc.nulls.resolve(each).one_by_one]
+    assert one_by_one == ["paper", "recentered", "refit", "stacked"]
+    # A pair of neighbours, or a function of which nothing is known, needs its rows side by side.
+    measures = [resolve(each) for each in ("ece_conf", "skce_ul", "skce_b", brier)]
+    paper = hc.nulls.resolve("paper")
+    assert [paper.needs_predictions(each) for each in measures] == [False, True, False, True]
 
 
 # refit: all labellings, minimised again --------------------------------------------------------
@@ -190,34 +217,28 @@ def test_refit_against_enumeration_with_the_same_search(measure, n, k, seed):
     assert agrees(result.pvalue, exact, MANY), (result.pvalue, exact)
 
 
-def test_refit_draws_labels_from_the_maximum_likelihood_weights_with_rows_fixed():
-    probs, labels = random_set(8, 6, 3, 3)
-    search = Pairwise(max_evaluations=1)  # one evaluation a replicate, at the mean
-    seen = seen_by_a_measure(
-        probs, labels, null="refit", minimizer=search, n_resamples=6000, rng=SEED
-    )
-    assert len(seen) == 1 + 6000
-    (data, observed), *replicates = seen
+def test_refit_draws_labels_of_fixed_rows_from_the_likeliest_combination():
+    probs, labels = random_set(4, 8, 2, 3)
+    (data, observed), replicates, result = seen_by_a_measure(probs, labels, 4, null="refit")
     np.testing.assert_array_equal(observed, labels)
-    for mixed, _ in replicates:
-        np.testing.assert_array_equal(mixed, data)  # the same rows, the same weights
-    drawn = np.array([y for _, y in replicates])
-    expected = oracles.mixture(probs, oracles.em_weights(probs, labels))
-    for row in range(6):
-        counts = np.bincount(drawn[:, row], minlength=3)
-        assert stats.chisquare(counts, 6000 * expected[row] / expected[row].sum()).pvalue > 1e-4
+    likeliest = oracles.mixture(probs, oracles.em_weights(probs, labels))
+    for d, (mixed, y) in enumerate(replicates):
+        np.testing.assert_array_equal(mixed, data)
+        np.testing.assert_array_equal(y, labels_at(levels_of(d, range(8)), likeliest))
+    assert result.n_evaluations == 5
+    assert result.hypothesis == "the convex hull of the members contains the truth"
 
 
 def test_a_replicate_is_searched_as_the_data_are():
     """The null value of a replicate is what `minimize` gives for its labels: same budget, same draws."""
     probs, labels = random_set(9, 20, 4, 3)
-    options = {"null": "refit", "n_resamples": 9, "alpha": 0.1, "rng": SEED}
-    # One evaluation a search, so that the labels of the data come first, then those of replicates.
-    seen = seen_by_a_measure(probs, labels, minimizer=Pairwise(max_evaluations=1), **options)
+    _, replicates, _ = seen_by_a_measure(probs, labels, 9, null="refit")
     search = {"minimizer": Pairwise(max_evaluations=200), "rng": SEED}
     for measure in ("ece_conf", "skce_ul"):
-        result = hc.calibration_test(probs, labels, measure=measure, **{**options, **search})
-        again = [hc.minimize(probs, y, measure=measure, **search).value for _, y in seen[1:]]
+        result = hc.calibration_test(
+            probs, labels, measure=measure, null="refit", n_resamples=9, alpha=0.1, **search
+        )
+        again = [hc.minimize(probs, y, measure=measure, **search).value for _, y in replicates]
         np.testing.assert_array_equal(result.null_distribution, again)
         assert result.statistic == hc.minimize(probs, labels, measure=measure, **search).value
 
@@ -264,12 +285,12 @@ def recentered_value(measure, probs, labels, weights, counts, offset):
 def test_a_recentered_value_against_its_literal_transcription(measure, n, m, k, seed):
     probs, labels = random_set(seed, n, m, k)
     rng = np.random.default_rng(seed)
-    problem = packed_problem(hc.ClassifierSet(probs), labels.astype(np.int32), MEASURES[measure])
+    objective = objective_of(probs, labels, MEASURES[measure])
     # The members of an objective stand in an order of their own.
-    members = problem.objective.members.transpose(2, 0, 1)
+    members = objective.members.transpose(2, 0, 1)
     center, *points = rng.dirichlet(np.ones(m), size=4)
     counts = bootstrap_counts(seed, 5, n, measure)
-    replicates = problem.objective.recentered(center).with_row_weights(counts.astype(float))
+    replicates = objective.recentered(center).with_row_weights(counts.astype(float))
     offset = observed_residual(measure, oracles.mixture(members, center), labels)
     for weights in (center, *points):
         values = replicates.values(np.tile(weights, (5, 1)), np.arange(5))
@@ -278,7 +299,7 @@ def test_a_recentered_value_against_its_literal_transcription(measure, n, m, k, 
         ]
         np.testing.assert_allclose(values, expected, rtol=1e-9, atol=1e-12)
     # In the world of the bootstrap the centre is exactly calibrated: the data themselves give 0.
-    ones = problem.objective.recentered(center).with_row_weights(np.ones((1, n)))
+    ones = objective.recentered(center).with_row_weights(np.ones((1, n)))
     at_center = ones.values(center[np.newaxis], np.zeros(1, dtype=np.int64))[0]
     if measure == "skce_uq":  # without its diagonal, whose mean is subtracted all the same
         literal = recentered_value(measure, members, labels, center, np.ones(n, int), offset)
@@ -340,13 +361,66 @@ def test_the_whole_recentered_null_is_close_to_a_grid_for_other_measures(measure
     assert (result.null_distribution <= np.array(lowest) + 1e-3).sum() >= 8
 
 
-def test_recentering_needs_only_calibration_not_the_truth():
-    """Its null is that of the rows with their labels: no label is ever drawn from the members."""
-    probs, labels = oracles.calibrated_not_truth(np.random.default_rng(0), 100)
-    options = {"null": "recentered", "n_resamples": 19, "rng": 0}
-    relabelled = hc.calibration_test(probs, labels, **options)
-    flipped = hc.calibration_test(probs[:, :, ::-1], 1 - labels, **options)
-    assert flipped.pvalue == relabelled.pvalue  # classes by another name
+def test_the_minimum_of_a_recentered_replicate_is_that_of_its_residuals():
+    objective = objective_of(*random_set(7, 10, 2, 3), hc.ConfidenceECE(n_bins=3))
+    search = Pairwise(max_evaluations=20)
+    best, found = distribution(hc.nulls.Recentered(), objective, search, 4)
+    centered = objective.recentered(best.weights[0])
+    again = search.minimize(centered.drawing_rows(KEY)(0, 4), KEY)
+    np.testing.assert_array_equal(found["null_distribution"], again.values)
+    assert found["n_evaluations"] == again.n_evaluations.sum()
+
+
+def test_an_infinite_statistic_is_tested_by_labels_of_the_likeliest_combination_with_a_note():
+    probs, labels = random_set(8, 8, 2, 3)
+    probs[0] = [1.0, 0.0, 0.0]
+    labels[0] = 2
+    options = {"minimizer": Pairwise(max_evaluations=5), "n_resamples": 4, "rng": SEED}
+    options |= {"measure": hc.HosmerLemeshow(n_bins=8), "alpha": 0.2}
+    probs[1:, :, 2] += 1.0
+    probs /= probs.sum(axis=2, keepdims=True)
+    result = hc.calibration_test(probs, labels, null="recentered", **options)
+    expected = hc.calibration_test(probs, labels, null="refit", **options)
+    assert np.isinf(result.statistic)
+    np.testing.assert_array_equal(result.null_distribution, expected.null_distribution)
+    assert [note.code for note in result.notes] == ["impossible", "labels_redrawn"]
+    labels[0] = 0
+    fine = hc.calibration_test(probs, labels, null="recentered", **options)
+    assert np.isfinite(fine.statistic)
+    assert not any(note.code == "labels_redrawn" for note in fine.notes)
+
+
+@pytest.mark.parametrize(("n_bins", "noted"), [(10, True), (1, False)])
+def test_the_note_of_recentered_states_the_share_of_noise(n_bins, noted):
+    probs, _ = random_set(9, 12, 2, 12)
+    labels = labels_at(np.random.default_rng(0).random(12), probs.mean(axis=1))
+    objective = objective_of(probs, labels, hc.ClasswiseECE(n_bins=n_bins))
+    minima, found = distribution(hc.nulls.Recentered(), objective, ONCE, 2)
+    best = minima.weights[0]
+    by_rows = objective.recentered(best).drawing_rows(KEY)(0, 40).at(best)
+    by_labels = objective.drawing_labels(best, KEY)(0, 40).at(best)
+    assert (by_labels.mean() - by_rows.mean() > 1.5 * by_labels.std()) == noted
+    assert len(found["notes"]) == int(noted)
+    if noted:
+        share = by_rows.mean() / by_labels.mean()
+        assert found["notes"][0].data == {"share": pytest.approx(share)}
+        assert f"rows make {share:.2f} of the noise" in str(found["notes"][0])
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "n_samples", "measure", "noted"),
+    [(40, 100, "ece_cwise", True), (40, 100, "ece_conf", False), (2, 500, "ece_cwise", False)],
+)
+def test_recentered_says_where_rows_are_too_few_for_its_cells(n_classes, n_samples, measure, noted):
+    sizes = {"n_samples": n_samples, "n_members": 3, "n_classes": n_classes}
+    data = hc.simulation.scenario("S1", **sizes, rng=1)
+    settings = {"measure": measure, "n_resamples": 19, "alpha": 0.1, "rng": 0}
+    found = hc.calibration_test(data.probs, data.labels, null="recentered", **settings)
+    assert found.doubtful == noted
+    assert len(found.notes) == noted
+    # What it warns of: the set is valid, and still the p-value is the smallest there is.
+    assert (found.pvalue == 0.05) == noted
+    assert hc.calibration_test(data.probs, data.labels, null="stacked", **settings).pvalue > 0.05
 
 
 # paper -----------------------------------------------------------------------------------------
@@ -377,61 +451,33 @@ def tagged_set(n, m, k, seed):
 def test_lines_1_to_5_to_the_letter():
     n, m, k, n_resamples = 6, 3, 4, 3000
     probs, labels = tagged_set(n, m, k, 0)
-    options = {"null": "paper", "n_resamples": n_resamples, "rng": SEED}
-    options["minimizer"] = Pairwise(max_evaluations=5)
-    seen = seen_by_a_measure(probs, labels, **options)[:n_resamples]
+    numbered = probs[:, hc.ClassifierSet(probs).distinct.positions]
+    (_, observed), seen, result = seen_by_a_measure(probs, labels, n_resamples, null="paper")
+    np.testing.assert_array_equal(observed, labels)
+    assert result.n_evaluations == n_resamples + 1
     rows = np.array([rows_behind(mixed) for mixed, _ in seen])
-    weights = np.array(
-        [weights_behind(mixed, r, probs) for (mixed, _), r in zip(seen, rows, strict=True)]
-    )
-    drawn = np.array([y for _, y in seen])
-    # Line 2: rows with replacement, uniformly and independently.
-    assert ((rows >= 0) & (rows < n)).all()
+    weights = np.empty((n_resamples, m))
+    for d, (mixed, y) in enumerate(seen):
+        # Line 3: one vector of weights a replicate.
+        uniform_weights(KEY, d, weights[d])
+        np.testing.assert_allclose(
+            mixed, oracles.mixture(numbered[rows[d]], weights[d]), rtol=0, atol=1e-14
+        )
+        # Line 4: labels from that combination, a new one for every copy of a row.
+        np.testing.assert_array_equal(y, labels_at(levels_of(d, rows[d]), mixed))
+    # Line 2: rows with replacement, uniformly and independently. Line 3: uniform on the simplex.
     assert stats.chisquare(np.bincount(rows.ravel(), minlength=n)).pvalue > 1e-4
     together = np.zeros((n, n))
     np.add.at(together, (rows[:, 0], rows[:, 1]), 1)
     assert stats.chisquare(together.ravel()).pvalue > 1e-4
-    # Line 3: one vector of weights a replicate, uniform on the simplex.
-    for replicate in range(n_resamples):
-        mixed = oracles.mixture(probs[rows[replicate]], weights[replicate])
-        np.testing.assert_allclose(mixed, seen[replicate][0], atol=1e-9)
-    np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-9)
     for member in range(m):
         assert stats.kstest(weights[:, member], stats.beta(1, m - 1).cdf).pvalue > 1e-4
-    # Line 4: labels from that combination, a new one for every copy of a row.
-    levels = stats.norm.cdf(0)  # the chance that a row is labelled by its likelier half
-    hits = np.array([mixed[np.arange(n), y] for (mixed, y) in seen])
-    expected = np.array([(mixed**2).sum(axis=1) for mixed, _ in seen])
-    spread = math.sqrt(
-        sum((mixed**3).sum() - ((mixed**2).sum(axis=1) ** 2).sum() for mixed, _ in seen)
-    )
-    assert abs((hits - expected).sum()) < 4 * spread * (levels * 2)
-    counts = np.array([np.bincount(y, minlength=k) for y in drawn]).sum(axis=0)
-    chances = np.array([mixed.sum(axis=0) for mixed, _ in seen]).sum(axis=0)
-    assert stats.chisquare(counts, chances / chances.sum() * counts.sum()).pvalue > 1e-4
     # Line 5: g of those predictions and labels, for every measure from the same draws.
+    options = {"null": "paper", "n_resamples": 150, "minimizer": ONCE, "rng": SEED}
     for name, measure in MEASURES.items():
-        result = hc.calibration_test(probs, labels, measure=measure, **options)
+        found = hc.calibration_test(probs, labels, measure=measure, **options)
         literal = [LITERAL[name](mixed, y) for mixed, y in seen[:150]]
-        np.testing.assert_allclose(result.null_distribution[:150], literal, rtol=1e-9, atol=1e-12)
-
-
-def test_copies_of_a_drawn_row_get_labels_of_their_own():
-    probs = np.full((2, 2, 2), 0.5)
-    probs[:, 1] = [0.4, 0.6]
-    seen = seen_by_a_measure(
-        probs,
-        [0, 1],
-        null="paper",
-        n_resamples=4000,
-        rng=SEED,
-        minimizer=Pairwise(max_evaluations=2),
-    )[:4000]
-    table = np.zeros((2, 2))
-    for _, (a, b) in seen:
-        table[a, b] += 1
-    # If the two copies of a row drawn twice shared a label, they would agree in 3/4 of replicates.
-    assert abs((table[0, 0] + table[1, 1]) / 4000 - 0.5) < 0.04
+        np.testing.assert_allclose(found.null_distribution, literal, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("measure", ["ece_conf", "skce_ul", "hl_cwise"])
@@ -449,24 +495,27 @@ def test_the_paper_null_against_algorithm_1_by_distribution(measure):
 
 def test_line_3_draws_from_the_simplex_of_all_members_copies_included():
     probs, labels = tagged_set(6, 2, 3, 1)
-    tripled = probs[:, [0, 1, 1, 1]]
-    seen = seen_by_a_measure(
-        tripled,
-        labels,
-        null="paper",
-        n_resamples=2000,
-        rng=SEED,
-        minimizer=Pairwise(max_evaluations=2),
-    )[:2000]
+    _, seen, _ = seen_by_a_measure(probs[:, [0, 1, 1, 1]], labels, 2000, null="paper")
     weights = np.array([weights_behind(mixed, rows_behind(mixed), probs) for mixed, _ in seen])
     assert stats.kstest(weights[:, 0], stats.beta(1, 3).cdf).pvalue > 1e-4
 
 
 def test_the_paper_resamples_rows_for_one_member_too():
-    probs, labels = tagged_set(6, 1, 3, 2)
-    seen = seen_by_a_measure(probs, labels, null="paper", n_resamples=50, rng=SEED)[:50]
+    _, seen, _ = seen_by_a_measure(*tagged_set(6, 1, 3, 2), 50, null="paper")
     rows = np.array([rows_behind(mixed) for mixed, _ in seen])
     assert len(np.unique(np.sort(rows, axis=1), axis=0)) > 40
+
+
+def test_permuted_rows_are_shuffled_by_fisher_and_yates():
+    probs, labels = random_set(1, 6, 1, 3)
+    null = hc.nulls.Paper(rows="permuted")
+    _, seen, _ = seen_by_a_measure(probs, labels, 6, null=null)
+    for d, (mixed, _) in enumerate(seen):
+        rows = list(range(6))
+        for n in (5, 4, 3, 2, 1):
+            other = int(uniform(KEY, ROWS, d, n, 1) * (n + 1))
+            rows[n], rows[other] = rows[other], rows[n]
+        np.testing.assert_allclose(mixed, probs[rows, 0], atol=1e-15)
 
 
 # maximized -------------------------------------------------------------------------------------
@@ -492,38 +541,29 @@ def test_the_maximized_result_is_that_of_its_weights(measure, m):
     assert result.critical_value == pytest.approx(there.critical_value, abs=1e-12)
 
 
-def set_without_a_good_combination(seed):
-    """Labels that fit no member well: p-values are small, and there is a maximum to find."""
-    probs, labels = random_set(seed, 20, 2, 3)
-    return probs, np.where(np.arange(20) % 3 == 0, probs[:, 0].argmin(axis=1), labels)
-
-
-def largest_on_a_grid(probs, labels, **options):
-    grid = oracles.simplex_grid(2, 50)
-    return max(p_at(weights, probs, labels, **options).pvalue for weights in grid)
-
-
-@pytest.mark.parametrize("measure", MEASURES)
-@pytest.mark.parametrize("seed", [0, 2, 4, 5, 6])
-def test_no_combination_has_a_clearly_larger_p_value_when_converged(measure, seed):
-    probs, labels = set_without_a_good_combination(seed)
-    options = {"measure": MEASURES[measure], "n_resamples": 39, "rng": SEED}
-    result = hc.calibration_test(probs, labels, null="maximized", **options)
-    assert result.converged
-    assert largest_on_a_grid(probs, labels, **options) <= result.pvalue + 1 / 40 + 1e-12
-
-
-@pytest.mark.xfail(
+OTHER_VALLEY = pytest.mark.xfail(
     reason="`converged` means that no small move helps, not that the maximum is global: "
     "this set has a larger p-value elsewhere, .175 for .1"
 )
-@pytest.mark.parametrize(("measure", "seed"), [("hl_cwise", 11)])
-def test_no_combination_has_a_larger_p_value_in_another_valley(measure, seed):
-    probs, labels = set_without_a_good_combination(seed)
+
+
+@pytest.mark.parametrize(
+    ("measure", "seed"),
+    [
+        *itertools.product(MEASURES, (0, 2, 4, 5, 6)),
+        pytest.param("hl_cwise", 11, marks=OTHER_VALLEY),
+    ],
+)
+def test_no_combination_has_a_clearly_larger_p_value_when_converged(measure, seed):
+    # Labels that fit no member well: p-values are small, and there is a maximum to find.
+    probs, labels = random_set(seed, 20, 2, 3)
+    labels = np.where(np.arange(20) % 3 == 0, probs[:, 0].argmin(axis=1), labels)
     options = {"measure": MEASURES[measure], "n_resamples": 39, "rng": SEED}
     result = hc.calibration_test(probs, labels, null="maximized", **options)
     assert result.converged
-    assert largest_on_a_grid(probs, labels, **options) <= result.pvalue + 1 / 40 + 1e-12
+    grid = oracles.simplex_grid(2, 50)
+    largest = max(p_at(weights, probs, labels, **options).pvalue for weights in grid)
+    assert largest <= result.pvalue + 1 / 40 + 1e-12
 
 
 def test_of_equal_p_values_the_smaller_statistic_is_reported():
@@ -537,58 +577,35 @@ def test_of_equal_p_values_the_smaller_statistic_is_reported():
     assert max(equal) > result.statistic + 1e-3  # there was something to choose
 
 
-def test_a_search_that_was_cut_short_says_so():
+def test_a_search_that_was_cut_short_says_so_and_is_no_worse_than_where_g_is_smallest():
     probs, labels = random_set(3, 30, 6, 3)
-    result = hc.calibration_test(
-        probs,
-        labels,
-        null="maximized",
-        n_resamples=19,
-        rng=0,
-        minimizer=Pairwise(max_evaluations=5),
-    )
+    options = {"measure": "ece_conf", "n_resamples": 19, "rng": SEED}
+    search = Random(max_evaluations=5)
+    result = hc.calibration_test(probs, labels, null="maximized", minimizer=search, **options)
     assert not result.converged
+    best = hc.minimize(probs, labels, minimizer=search, rng=SEED).weights
+    assert p_at(best, probs, labels, **options).pvalue <= result.pvalue
+    # g is searched first; then a combination is one evaluation of the data and 19 of labels.
+    assert result.n_evaluations == 5 + 5 * 20
+    assert [note.code for note in result.notes] == ["largest_pvalue"]
 
 
-def test_the_maximized_p_value_is_never_below_that_of_the_members_or_the_minimum():
-    probs, labels = random_set(11, 25, 3, 3)
-    options = {"measure": "ece_conf", "n_resamples": 39, "rng": SEED}
-    result = hc.calibration_test(
-        probs, labels, null="maximized", minimizer=Pairwise(max_evaluations=2000), **options
-    )
-    best = hc.minimize(probs, labels, rng=SEED).weights
-    for weights in (*np.eye(3), np.full(3, 1 / 3), best):
-        assert p_at(weights, probs, labels, **options).pvalue <= result.pvalue + 1 / 40
+def test_the_score_counts_exceedances_and_breaks_ties_by_the_statistic():
+    null = np.array([0.1, 0.2, 0.3])
+    assert maximized._score(0.2, null) == pytest.approx(0.5 * 0.2 / 1.2 - 2.0)
+    assert maximized._score(-0.5, null) == pytest.approx(-0.5 * 0.5 / 1.5 - 3.0)
+    assert maximized._score(np.inf, np.array([0.1, np.inf])) == 0.5 - 1.0
+    # However large, a statistic breaks ties and no more.
+    assert maximized._score(1e12, np.full(3, 2e12)) < maximized._score(0.0, np.full(2, 1.0))
 
 
 @pytest.mark.parametrize(
-    ("n_classes", "n_samples", "measure", "noted"),
-    [(40, 100, "ece_cwise", True), (40, 100, "ece_conf", False), (2, 500, "ece_cwise", False)],
+    ("budget", "n_resamples", "expected"), [(4, 10, [2, 5, 7]), (10, 4, [1, 2, 3])]
 )
-def test_recentered_says_where_rows_are_too_few_for_its_cells(n_classes, n_samples, measure, noted):
-    sizes = {"n_samples": n_samples, "n_members": 3, "n_classes": n_classes}
-    data = hc.simulation.scenario("S1", **sizes, rng=1)
-    settings = {"measure": measure, "n_resamples": 19, "alpha": 0.1, "rng": 0}
-    found = hc.calibration_test(data.probs, data.labels, null="recentered", **settings)
-    assert found.doubtful == noted
-    assert len(found.notes) == noted
-    # What it warns of: the set is valid, and still the p-value is the smallest there is.
-    assert (found.pvalue == 0.05) == noted
-    assert hc.calibration_test(data.probs, data.labels, null="stacked", **settings).pvalue > 0.05
-
-
-def test_an_assessment_does_not_say_no_where_it_doubts_the_p_value():
-    data = hc.simulation.scenario("S1", n_samples=100, n_members=3, n_classes=40, rng=1)
-    settings = {"nulls": ["recentered", "refit"], "n_resamples": 19, "alpha": 0.1, "rng": 0}
-    found = hc.assessment.assess(data.probs, data.labels, measures=["ece_cwise"], **settings)
-    assert found.rejected("recentered")
-    assert found.sentences()[0].startswith("Unclear: the data seem to speak against")
-    assert found.sentences()[1].startswith("Perhaps:")
-
-
-def test_maximized_says_what_its_weights_are():
-    probs = np.random.default_rng(0).dirichlet([1, 1], size=(30, 2))
-    result = hc.calibration_test(probs, [0, 1] * 15, null="maximized", n_resamples=19, rng=0)
-    assert result.notes == (
-        "null maximized: weights and statistic are where the p-value is largest",
-    )
+def test_combinations_are_told_in_resamples_each_once(budget, n_resamples, expected):
+    told = []
+    objective = objective_of(*random_set(10, 8, 2, 3))
+    loop = Loop(n_resamples=n_resamples, key=KEY, progress=lambda *each: told.append(each))
+    rank = maximized._Rank(objective, objective.starts(), loop, budget)
+    rank.values(np.full((budget, 2), 0.5), np.zeros(budget, dtype=np.int64))
+    assert told == [(done, n_resamples) for done in expected]

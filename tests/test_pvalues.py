@@ -71,18 +71,14 @@ def test_the_critical_value_by_hand():
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_the_critical_value_against_the_oracle(seed):
-    null, _, alphas = random_null(seed)
-    for alpha in alphas:
-        assert pvalues.critical_value(null, alpha) == oracles.critical_value(null, alpha)
-
-
-@pytest.mark.parametrize("seed", range(25))
-def test_a_statistic_above_the_critical_value_is_rejected_and_no_other(seed):
+def test_the_critical_value_is_the_oracles_and_what_is_above_it_is_rejected(seed):
     null, statistics, alphas = random_null(seed)
-    for t, alpha in itertools.product(statistics, alphas):
-        rejected = pvalues.monte_carlo(t, null) <= alpha
-        assert oracles.is_above(t, pvalues.critical_value(null, alpha)) == rejected
+    for alpha in alphas:
+        critical = pvalues.critical_value(null, alpha)
+        assert critical == oracles.critical_value(null, alpha)
+        for t in statistics:
+            rejected = pvalues.monte_carlo(t, null) <= alpha
+            assert oracles.is_above(t, critical) == rejected
 
 
 @pytest.mark.parametrize("n_resamples", [1, 2, 9, 19, 99, 100, 999, 1000])
@@ -116,14 +112,6 @@ def test_more_resamples_than_doubles_can_count_have_their_number_of_ranks(n_resa
     for alpha in (0.2, 0.13, 1e-300):
         k = pvalues.rejections_allowed(n_resamples, alpha)
         assert k / (n_resamples + 1) <= alpha < (k + 1) / (n_resamples + 1)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_the_smallest_number_of_resamples_at_random_levels(seed):
-    for alpha in np.random.default_rng(seed).uniform(0.001, 1.0, size=40):
-        smallest = pvalues.smallest_n_resamples(float(alpha))
-        assert 1 / (smallest + 1) <= alpha
-        assert smallest == 1 or 1 / smallest > alpha
 
 
 @pytest.mark.parametrize("n_resamples", [1, 2, 19, 99, 1000])

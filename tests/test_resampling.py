@@ -12,7 +12,7 @@ from scipy import stats
 
 from hullcal._compiled import resampling, streams
 from hullcal._compiled.resampling import LEAF, draw_counts, leaf_draws
-from hullcal.nulls import paper
+from hullcal.objectives import resampled
 
 TINY = 1e-4  # level of each check
 SIZES = [LEAF, LEAF + 1, 2 * LEAF, 10 * LEAF + 7]
@@ -403,6 +403,17 @@ def test_a_replicate_is_drawn_the_same_whatever_the_others_are():
     assert len(np.unique(together, axis=0)) == 5
 
 
+def test_only_where_order_matters_are_rows_drawn_in_any_order():
+    key, n = streams.key_of(5), LEAF + 76
+    rows, levels = np.empty(n, dtype=np.uint32), np.empty(n)
+    draws = leaf_draws(key, np.arange(1), n)[0]
+    resampled._line_2(key, 0, resampled._RESAMPLE, draws, rows, levels)
+    first = int(draws[0])
+    assert rows[:first].max() < LEAF <= rows[first:].min()
+    resampled._line_2(key, 0, resampled._RESAMPLE_IN_ANY_ORDER, draws, rows, levels)
+    assert rows[:first].max() >= LEAF
+
+
 # Addresses -------------------------------------------------------------------------------------
 
 
@@ -427,15 +438,15 @@ def test_no_two_draws_of_a_replicate_have_the_same_address(n_samples, monkeypatc
         return streams.uniform(key, purpose, replicate, row, copy)
 
     # The very source of the loops, uncompiled, over a generator that keeps a record.
-    for module in (resampling, paper):
+    for module in (resampling, resampled):
         monkeypatch.setattr(module, "uniform", uniform)
     for name in ("_few", "_many", "_binomial", "_split", "unit_drawn", "draw_rows"):
         monkeypatch.setattr(resampling, name, plain(getattr(resampling, name)))
-    monkeypatch.setattr(paper, "draw_rows", resampling.draw_rows)
+    monkeypatch.setattr(resampled, "draw_rows", resampling.draw_rows)
     key = streams.key_of(18)
     draws = leaf_draws(key, np.array([6]), n_samples)[0]
     rows = np.empty(n_samples, dtype=np.uint32)
-    plain(paper._line_2)(key, 6, paper._RESAMPLE, draws, rows, np.empty(n_samples))
+    plain(resampled._line_2)(key, 6, resampled._RESAMPLE, draws, rows, np.empty(n_samples))
     words = {tuple(word % 2**32 for word in address) for address in asked}
     assert len(words) == len(asked)
     assert len(asked) >= 2 * n_samples

@@ -11,7 +11,10 @@ import pytest
 import hullcal as hc
 import oracles
 from hullcal import CalibrationTestResult, InvalidInputError, MinimizeResult
+from hullcal.notes import Note, merged
+from hullcal.words import printable, weights_in_words
 
+RENORMALISED = Note("renormalised", {"n_rows": 3, "of_rows": 120, "deviation": 2e-4})
 SEARCH = hc.minimizers.Pairwise(max_evaluations=10)
 
 
@@ -33,7 +36,7 @@ def result(**changes):
         "seed": 2**100 + 1,
         "n_samples": 120,
         "n_classes": 4,
-        "notes": ("rows were renormalised",),
+        "notes": (RENORMALISED,),
     }
     return CalibrationTestResult(**{**fields, **changes})
 
@@ -76,39 +79,25 @@ def test_everything_that_follows_from_the_null_by_hand():
     assert result(statistic=0.5).rejected is True
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_decisions_against_the_oracle_at_any_level(seed):
-    rng = np.random.default_rng(seed)
-    null = np.round(rng.random(39), 1)
-    null[:3] = math.inf
-    for statistic in (*np.round(rng.random(5), 1), math.inf):
-        r = result(statistic=float(statistic), null_distribution=null)
-        assert r.pvalue == oracles.p_value(statistic, null)
-        for alpha in (0.01, 0.025, 0.05, 0.1, 0.3, 0.9, r.pvalue if r.pvalue < 1 else 0.5):
-            at_alpha = dataclasses.replace(r, alpha=alpha)
-            assert r.decide(alpha) == (r.pvalue <= alpha)
-            assert at_alpha.rejected == r.decide(alpha)
-            assert at_alpha.critical_value == oracles.critical_value(null, alpha)
-            above = oracles.is_above(statistic, at_alpha.critical_value)
-            assert above == at_alpha.rejected
-
-
 @pytest.mark.parametrize("alpha", [0.0, 1.0, -0.1, 1.5, math.nan, "0.05", None])
 def test_a_level_that_is_none_is_refused(alpha):
     with pytest.raises(InvalidInputError, match="`alpha`"):
         result().decide(alpha)
 
 
-def test_too_close_to_call_means_that_alpha_is_inside_the_interval():
-    close = result(alpha=0.1)
-    low, high = close.pvalue_interval
-    assert low < 0.1 < high
-    assert close.too_close_to_call
-    assert "too close to call: raise n_resamples" in str(close)
-    clear = result(statistic=0.0, alpha=0.05)
-    assert clear.pvalue_interval[0] > 0.05
-    assert not clear.too_close_to_call
-    assert "too close" not in str(clear)
+@pytest.mark.parametrize("end", [0, 1])
+def test_too_close_to_call_means_that_alpha_is_inside_the_interval(end):
+    at = result().pvalue_interval[end]
+    beyond = [-1e-9, 1e-9][end]
+    assert result(alpha=at).too_close_to_call
+    assert result(alpha=at - beyond).too_close_to_call
+    assert not result(alpha=at + beyond).too_close_to_call
+    assert "too close" not in str(result(alpha=at + beyond))
+
+
+def test_a_note_of_doubt_makes_a_result_doubtful():
+    assert not result().doubtful
+    assert result(notes=(RENORMALISED, Note("too_few_rows", {"share": 0.4}))).doubtful
 
 
 # Written down and read again
@@ -124,7 +113,7 @@ def through_json(r):
         {},
         {"statistic": math.inf},
         {"statistic": math.inf, "null_distribution": np.array([math.inf, 0.5, math.inf])},
-        {"notes": ()},
+        {"notes": (), "members": ("a", "b", "c")},
         {"converged": False},
         {"statistic": 0.1 + 0.2, "weights": np.array([1 / 3, 1 / 3, 1 / 3])},
     ],
@@ -140,8 +129,9 @@ def test_a_test_result_survives_json(changes):
         assert getattr(again, name).dtype == np.float64
         np.testing.assert_array_equal(getattr(again, name), getattr(r, name))
     assert again.pvalue == r.pvalue
+    assert again.notes == r.notes
     assert isinstance(again.notes, tuple)
-    assert again.seed == r.seed
+    assert again.members == r.members
 
 
 @pytest.mark.parametrize("value", [0.0625, math.inf, -1e-17])
@@ -182,8 +172,11 @@ def test_what_is_not_a_result_is_refused_with_the_fields_in_question():
     written = result().to_dict()
     del written["alpha"]
     written["beta"] = 1
-    with pytest.raises(InvalidInputError, match=r"CalibrationTestResult.*alpha.*beta"):
+    words = r"not a CalibrationTestResult: missing or unknown fields \['alpha', 'beta'\]"
+    with pytest.raises(InvalidInputError, match=words):
         CalibrationTestResult.from_dict(written)
+    with pytest.raises(InvalidInputError, match="a dictionary is needed; got 3"):
+        CalibrationTestResult.from_dict(3)
     with pytest.raises(InvalidInputError, match="MinimizeResult"):
         MinimizeResult.from_dict(result().to_dict())
 
@@ -205,70 +198,88 @@ def test_results_are_frozen():
             del r.weights
 
 
-def test_arrays_stay_the_callers_own_and_later_writing_changes_no_result():
+@pytest.mark.parametrize(
+    "note", ["a sentence", {"code": "odd", "data": {}}, {"code": "clipped"}, 3]
+)
+def test_a_note_that_is_none_is_refused(note):
+    with pytest.raises(InvalidInputError, match="not a note"):
+        CalibrationTestResult.from_dict(result().to_dict() | {"notes": [note]})
+
+
+def test_a_note_is_a_code_and_figures_with_a_sentence_made_of_them():
+    words = "3 of 120 rows were renormalised (largest deviation 0.0002)"
+    assert RENORMALISED.to_dict() == {
+        "code": "renormalised",
+        "text": words,
+        "data": {"n_rows": 3, "of_rows": 120, "deviation": 2e-4},
+    }
+    assert str(RENORMALISED) == words
+    assert Note.from_dict(json.loads(json.dumps(RENORMALISED.to_dict()))) == RENORMALISED
+    assert hash(RENORMALISED) == hash(Note("renormalised", dict(RENORMALISED.data)))
+
+
+def test_notes_on_parts_of_the_rows_are_merged_into_those_on_all():
+    more = Note("renormalised", {"n_rows": 2, "of_rows": 80, "deviation": 3e-4})
+    needless = Note("needless_logits")
+    assert merged([(RENORMALISED, needless), (more,)], 200) == (
+        Note("renormalised", {"n_rows": 5, "of_rows": 200, "deviation": 3e-4}),
+    )
+    assert merged([(needless,), (needless,)], 200) == (needless,)
+
+
+def test_nothing_that_a_result_was_made_of_and_nothing_it_gives_away_changes_it():
     weights, null = np.array([0.75, 0.25, 0.0]), np.arange(1, 20) / 100
-    written = result().to_dict() | {"weights": weights, "null_distribution": null}
-    for r in (
-        result(weights=weights, null_distribution=null),
-        CalibrationTestResult.from_dict(written),
-        minimum(weights=weights),
-    ):
-        assert weights.flags.writeable
-        assert null.flags.writeable
-        assert not r.weights.flags.writeable
+    settings = {"measure": {"n_bins": 10}}
+    own = {"weights": weights, "null_distribution": null, "settings": settings}
+    for r in (result(**own), CalibrationTestResult.from_dict(result().to_dict() | own)):
         before = r.to_dict()
         weights[:2] = weights[1::-1]
         null += 1.0
+        settings["measure"]["n_bins"] += 1
+        r.to_dict()["settings"]["measure"]["n_bins"] = 99
         assert r.to_dict() == before
+    for frozen in (result(), pickle.loads(pickle.dumps(result()))):
+        assert frozen == result()
+        for array in (frozen.weights, frozen.null_distribution):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 1.0
 
 
 # In words
 
 
-def test_a_result_says_all_that_was_asked_and_found():
-    text = str(result())
-    assert "the convex hull of the members contains a calibrated classifier" in text
-    assert "not rejected at alpha = 0.05" in text
-    assert "not proof" in text
-    assert "0.15" in text.split("p-value")[1].splitlines()[0]
-    assert "ece_conf = 0.18" in text
-    assert "critical value 0.19" in text
-    assert "0.750 on member 0, 0.250 on member 1" in text
-    assert "Minimum      ece_conf = 0.125, at these weights:" in text
-    assert "expect worse calibration on new data" in text
-    assert "null recentered, 19 resamples" in text
-    assert "minimizer pairwise, 6000 evaluations" in text
-    assert "120 rows, 3 members, 4 classes" in text
-    assert str(2**100 + 1) in text
-    assert "rows were renormalised" in text
-    assert "nan" not in text
+def test_the_whole_text_of_a_set_that_is_not_rejected():
+    # The interval is Clopper and Pearson's for 2 of 19.
+    assert str(result(notes=(RENORMALISED, Note("needless_logits")))) == "\n".join(
+        [
+            "Hypothesis   the convex hull of the members contains a calibrated classifier",
+            "Verdict      not rejected at alpha = 0.05  (too close to call: raise n_resamples)",
+            "             (which is not proof that the hypothesis is true)",
+            "p-value      0.15   (95 % Monte Carlo interval 0.01301 to 0.3314)",
+            "Statistic    ece_conf = 0.18   (critical value 0.19)",
+            "Minimum      ece_conf = 0.125, at these weights:",
+            "Weights      0.750 on member 0, 0.250 on member 1",
+            "             fitted to these rows; expect worse calibration on new data",
+            "Run          null recentered, 19 resamples; minimizer pairwise, 6000 evaluations",
+            "Data         120 rows, 3 members, 4 classes; seed 1267650600228229401496703205377",
+            "Note         3 of 120 rows were renormalised (largest deviation 0.0002)",
+            "Note         from_logits=True, though every row was a probability vector already",
+        ]
+    )
 
 
-def test_a_rejection_is_said_and_comes_with_no_excuse():
-    text = str(result(statistic=0.5, alpha=0.2))
-    assert "REJECTED at alpha = 0.2" in text
-    assert "not rejected" not in text
-    assert "not proof" not in text
-
-
-def test_a_search_says_whether_its_budget_was_spent_and_a_test_does_not():
-    assert str(result(converged=False)) == str(result())
-    assert "budget spent" in str(minimum())
-    assert "at a local minimum" in str(minimum(converged=True))
-
-
-def test_the_hypothesis_of_the_null_is_the_one_that_is_said():
-    probs, labels = data()
-    said = {}
-    for null in ("recentered", "paper", "refit", "maximized"):
-        tested = hc.calibration_test(
-            probs, labels, null=null, minimizer=SEARCH, n_resamples=19, rng=0
-        )
-        said[null] = tested.hypothesis
-        assert tested.hypothesis in str(tested)
-    assert "calibrated" in said["recentered"]
-    assert said["paper"] == said["maximized"] == said["recentered"]
-    assert "truth" in said["refit"]
+def test_the_whole_text_of_a_single_classifier_that_is_rejected():
+    one = result(weights=np.ones(1), statistic=1.0, alpha=0.3, notes=(), converged=False)
+    assert str(one) == "\n".join(
+        [
+            "Hypothesis   the convex hull of the members contains a calibrated classifier",
+            "Verdict      REJECTED at alpha = 0.3",
+            "p-value      0.05   (95 % Monte Carlo interval 0 to 0.1765)",
+            "Statistic    ece_conf = 1   (critical value 0.14)",
+            "Run          null recentered, 19 resamples",
+            "Data         120 rows, 1 member, 4 classes; seed 1267650600228229401496703205377",
+        ]
+    )
 
 
 def test_infinities_are_said_in_words():
@@ -277,11 +288,16 @@ def test_infinities_are_said_in_words():
     assert "critical value inf" in text
 
 
-def test_a_minimum_says_what_was_found_and_how():
-    text = str(minimum())
-    assert "skce_ul = 0.0625" in text
-    assert "0.500 on member 0, 0.500 on member 1" in text
-    assert "random, 41 evaluations" in text
+def test_a_search_says_what_was_found_and_whether_its_budget_was_spent():
+    text = "skce_ul = 0.0625 at 0.500 on member 0, 0.500 on member 1\n(random, 41 evaluations, "
+    assert str(minimum()) == text + "budget spent)"
+    assert str(minimum(converged=True)) == text + "at a local minimum)"
+    assert str(result(converged=False)) == str(result())
+
+
+def test_what_a_run_that_may_stop_early_asks_to_be_raised():
+    stopped = result(settings={"stop_after": 2})
+    assert "(too close to call: raise n_resamples and stop_after)" in str(stopped)
 
 
 @pytest.mark.parametrize("n_members", [2, 6, 7, 30, 3000])
@@ -294,15 +310,31 @@ def test_the_weights_in_words_account_for_all_the_weight(n_members):
         assert sum(shares) == pytest.approx(1.0, abs=0.0005 * len(shares))
 
 
-def test_a_single_classifier_has_no_weights_to_speak_of():
-    text = str(result(weights=np.ones(1)))
-    assert "Weights" not in text
-    assert "1 member," in text
+def test_six_weights_are_named_and_the_others_share_the_rest():
+    weights = np.array([0.3, 0.02, 0.2, 0.1, 0.15, 0.12, 0.11, 0.0])
+    words = weights_in_words(weights, None)
+    shares = [(0.3, 0), (0.2, 2), (0.15, 4), (0.12, 5), (0.11, 6), (0.1, 3)]
+    named = ", ".join(f"{w:.3f} on member {m}" for w, m in shares)
+    # One that is left over is named as well; two are counted.
+    assert words == named + ", 0.020 on member 1"
+    weights = np.array([0.3, 0.02, 0.2, 0.1, 0.15, 0.11, 0.1, 0.02])
+    assert weights_in_words(weights, None).endswith("0.100 on member 6, 0.040 on 2 others")
 
 
-def test_names_of_members_stand_in_for_their_numbers():
-    text = str(result(weights=np.array([0.25, 0.75]), members=("tree", "net")))
-    assert "0.750 on net, 0.250 on tree" in text
+def test_equal_weights_stand_in_the_order_of_members():
+    assert weights_in_words(np.array([0.5, 0.5]), ("b", "a")) == "0.500 on b, 0.500 on a"
+
+
+def test_weights_too_small_to_print_are_not_named():
+    tiny = np.array([1 - 0.0005, 0.0005])
+    assert weights_in_words(tiny, None) == "1.000 on member 0, 0.001 on 1 others"
+    assert weights_in_words(np.array([0.9994, 0.0006]), None).endswith("0.001 on member 1")
+    assert weights_in_words(np.array([0.9998, 0.0002]), None) == "1.000 on member 0"
+
+
+def test_names_cannot_command_a_terminal():
+    assert printable("a\x1b[31mb") == "a\N{REPLACEMENT CHARACTER}[31mb"
+    assert weights_in_words(np.ones(1), ("x\ny",)) == "1.000 on x\N{REPLACEMENT CHARACTER}y"
 
 
 # Several tests at once
@@ -321,36 +353,13 @@ def test_adjusting_results_and_pvalues_is_the_same():
     assert hc.adjust([]).shape == (0,)
 
 
-@pytest.mark.parametrize("bad", [[0.5, 1.5], [-0.1], [math.nan], [math.inf]])
-def test_numbers_that_are_no_pvalues_are_refused(bad):
-    with pytest.raises(InvalidInputError, match="`results`"):
-        hc.adjust(bad)
-
-
-def test_a_method_of_adjustment_that_is_none_is_refused():
-    with pytest.raises(InvalidInputError, match="`method`"):
-        hc.adjust([0.5], method="bonferroni")
-
-
-def test_nothing_that_a_result_was_made_of_changes_it():
-    given = result()
-    described = given.to_dict()
-    again = type(given).from_dict(described)
-    described["settings"]["later"] = 1
-    described["notes"] = ("later",)
-    assert again == given
-    settings = {"measure": {"n_bins": 10}}
-    one = result(settings=settings)
-    settings["measure"]["n_bins"] = 99
-    assert one.settings == {"measure": {"n_bins": 10}}
-
-
-def test_a_result_that_was_pickled_is_frozen_as_before():
-    again = pickle.loads(pickle.dumps(result()))
-    assert again == result()
-    for array in (again.weights, again.null_distribution):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 1.0
+def test_p_values_at_the_ends_of_their_range_can_be_adjusted_and_others_are_refused():
+    np.testing.assert_array_equal(hc.adjust([0.0, 1.0]), [0.0, 1.0])
+    for bad in ([-0.001], [0.5, 1.001], [math.nan], [math.inf], ["p"], 3):
+        with pytest.raises(InvalidInputError, match="`results` must be"):
+            hc.adjust(bad)
+    with pytest.raises(InvalidInputError, match='`method` must be "holm"'):
+        hc.adjust([0.1], method="bonferroni")
 
 
 def test_equal_results_have_equal_hashes():

@@ -2,78 +2,68 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 import hullcal as hc
 import oracles
 from hullcal._compiled.streams import SIGNS, key_of, uniform
-from hullcal.engines.local import packed_problem
-from hullcal.measures import resolve
+from hullcal.minimizers import Pairwise, Steepest
+from hullcal.nulls import _pool, _worlds, stacked
 from hullcal.nulls._pool import _RIDGE, FLOOR, pooled
-from hullcal.nulls._single import of_combination
 from hullcal.nulls._worlds import World
-from hullcal.pvalues import monte_carlo
-from hullcal.sets import ClassifierSet
+from hullcal.objectives.opening import packed
+from hullcal.resampling import Loop, kept_in
+
+KEY = key_of(5)
 
 
-def problem_of(probs, labels, measure="ece_conf"):
-    classifiers, truth = ClassifierSet.with_labels(probs, labels)
-    return packed_problem(classifiers, truth, resolve(measure))
+def objective_of(probs, labels):
+    return packed(*hc.ClassifierSet.with_labels(probs, labels), hc.ConfidenceECE())
 
 
-def a_set(seed=0, n=200, m=3, k=4, spread=1.0):
-    return oracles.scenario_s1(np.random.default_rng(seed), n, m, k, spread)
+def random_set(seed, n, m, k):
+    rng = np.random.default_rng(seed)
+    return rng.dirichlet(np.ones(k), size=(n, m)), rng.integers(k, size=n)
 
 
-def literal_pool(members, average, labels):
-    """The penalised likelihood of the pool, written out and given to a general optimiser.
-
-    members (N, M, K), average (N, K); features are scaled to unit root mean square, as the penalty
-    is on coefficients of such features.
-    """
-    n = len(labels)
-    base = np.log(np.maximum(average, FLOOR))
-    features = [np.log(np.maximum(members[:, j], FLOOR)) - base for j in range(members.shape[1])]
-    features.append(base)
-    features = [f - f.mean(axis=1, keepdims=True) for f in features]
-    features = [f / np.sqrt((f**2).mean()) for f in features]
-
-    def probabilities(beta):
-        scores = base + sum(b * f for b, f in zip(beta, features, strict=True))
-        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return weights / weights.sum(axis=1, keepdims=True)
-
-    def loss(beta):
-        chosen = probabilities(beta)[np.arange(n), labels]
-        return -np.log(chosen).sum() + 0.5 * _RIDGE * (beta**2).sum()
-
-    found = minimize(loss, np.zeros(len(features)), method="BFGS", options={"gtol": 1e-7})
-    return probabilities(found.x)
+# The pool
 
 
 def pool_of(probs, labels):
-    """The pool around the likeliest combination, and that combination."""
-    objective = problem_of(probs, labels).packed
+    """The objective, its likeliest combination, and the pool around that."""
+    objective = objective_of(probs, labels)
     average = objective.mixed(objective.maximum_likelihood())
     return objective, average, pooled(objective.members, objective.labels[0], average)
 
 
 def test_the_pool_is_the_maximum_of_its_penalised_likelihood():
-    objective, average, model = pool_of(*a_set())
-    expected = literal_pool(objective.members.transpose(2, 0, 1), average.T, objective.labels[0])
-    np.testing.assert_allclose(model.T, expected, atol=1e-5)
-    assert np.abs(model - average).max() > 0.01
+    """The likelihood is concave, so that the only maximum is where the gradient is 0."""
+    objective, average, model = pool_of(*random_set(13, 60, 2, 3))
+    base = np.log(np.maximum(average, FLOOR))
+    features = [np.log(np.maximum(member, FLOOR)) - base for member in objective.members]
+    features = np.stack([*features, base])
+    features -= features.mean(axis=1, keepdims=True)
+    features /= np.sqrt((features**2).mean(axis=(1, 2)))[:, None, None]
+    # The coefficients follow from the logarithms of the model, which are linear in them.
+    moved = np.log(model) - base
+    moved -= moved.mean(axis=0)
+    fitted, misfit, *_ = np.linalg.lstsq(features.reshape(3, -1).T, moved.ravel())
+    np.testing.assert_allclose(misfit, 0.0, atol=1e-20)
+    observed = np.eye(3)[objective.labels[0]].T
+    gradient = np.tensordot(features, observed - model, axes=2) - _RIDGE * fitted
+    np.testing.assert_allclose(gradient, 0.0, atol=1e-6)
+    assert np.abs(fitted).max() > 0.1
 
 
-def test_the_pool_does_not_depend_on_the_order_of_rows():
-    objective, average, model = pool_of(*a_set())
-    order = np.random.default_rng(1).permutation(objective.n_samples)
-    again = pooled(
-        np.ascontiguousarray(objective.members[:, :, order]),
-        objective.labels[0][order],
-        np.ascontiguousarray(average[:, order]),
-    )
-    np.testing.assert_allclose(again, model[:, order], rtol=0, atol=1e-9)
+@pytest.mark.parametrize("held", [1, 6 * 7, 6 * 60])
+def test_the_pool_is_fitted_to_all_rows_whatever_is_held_at_a_time(held, monkeypatch):
+    objective, average, expected = pool_of(*random_set(17, 60, 2, 3))
+    # Two members of three classes are six numbers a row.
+    monkeypatch.setattr(_pool, "_HELD", held)
+    sizes = [rows.stop - rows.start for rows, *_ in _pool._blocks(objective.members, average)]
+    assert sum(sizes) == 60
+    assert max(sizes) == max(1, held // 6)
+    again = pooled(objective.members, objective.labels[0], average)
+    np.testing.assert_allclose(again, expected, atol=1e-9)
 
 
 def test_the_pool_learns_that_all_members_are_too_sure():
@@ -93,6 +83,9 @@ def test_labels_that_no_member_allows_leave_the_pool_finite():
     _, _, model = pool_of(probs, np.full(60, 2))
     assert np.isfinite(model).all()
     np.testing.assert_allclose(model.sum(axis=0), 1.0)
+
+
+# Worlds
 
 
 def rows_of(world):
@@ -139,7 +132,7 @@ def laws(p, world, key, n_replicates):
 
 def drawn(p, world, key, first, last):
     """Labels drawn from p and turned into labels of the world."""
-    objective = problem_of(p[:, np.newaxis], np.zeros(len(p), dtype=int)).packed
+    objective = objective_of(p[:, np.newaxis], np.zeros(len(p), dtype=int))
     np.testing.assert_array_equal(objective.mixed(np.ones(1)).T, p)
     labels = objective.drawing_labels(np.ones(1), key)(first, last).labels
     untouched = labels.copy()
@@ -157,6 +150,64 @@ def predictions(seed, n, k, share=0.2, concentration=1.0):
     p, q = oracles.draw_dirichlet(rng, np.full((2 * n, k), concentration)).reshape(2, n, k)
     p /= p.sum(axis=1, keepdims=True)
     return p, (1 - share) * p + share * q
+
+
+def a_world():
+    """Predictions, a model (both with entries that are negligible), and the world of them."""
+    p, q = predictions(1, 70, 3, 1.0, 0.5)
+    p[:20, 0] = q[:20, 0] = 5e-5
+    p[20:30, 1] = 5e-5
+    p, q = (each / each.sum(axis=1, keepdims=True) for each in (p, q))
+    return p, q, world_of(p, q)
+
+
+def test_entries_are_what_is_not_negligible_in_predictions_or_model():
+    p, q, world = a_world()
+    expected = [(n, k) for n in range(70) for k in range(3) if max(p[n, k], q[n, k]) >= FLOOR]
+    assert 185 < len(expected) < 210
+    assert list(zip(rows_of(world), world.classes, strict=True)) == expected
+    np.testing.assert_array_equal(world.p, p[rows_of(world), world.classes])
+
+
+def test_groups_are_cut_at_quantiles_into_at_most_twenty_of_twenty():
+    p = np.random.default_rng(0).permutation(np.arange(1000) / 1000)
+    groups = _worlds._groups(p)
+    np.testing.assert_array_equal(np.bincount(groups), np.full(20, 50))
+    assert (np.diff(groups[np.argsort(p)]) >= 0).all()
+    assert _worlds._groups(np.arange(59) / 59).max() == 1
+    assert _worlds._groups(np.arange(60) / 60).max() == 2
+    assert set(_worlds._groups(np.arange(5) / 5)) == {0}
+
+
+def test_predicted_classes_have_groups_of_their_own():
+    p, _, world = a_world()
+    predicted = world.classes == p.argmax(axis=1)[rows_of(world)]
+    assert not set(world.groups[predicted]) & set(world.groups[~predicted])
+    for kind in (predicted, ~predicted):
+        literal = _worlds._groups(world.p[kind])
+        np.testing.assert_array_equal(world.groups[kind] - world.groups[kind].min(), literal)
+
+
+def test_a_balanced_departure_has_room_and_adds_up_to_nothing():
+    # By hand. First row: 0.4 is cut to 0.2 and scaled to the 0.15 of the others; second: 0.4 to 0.1.
+    for departure, room, expected in (
+        ([0.4, -0.1, -0.05], [0.2, 0.3, 0.5], [0.15, -0.1, -0.05]),
+        ([0.1, -0.4, 0.3], [0.5, 0.5, 0.0], [0.1, -0.1, 0.0]),
+        ([0.0, 0.0], [1.0, 1.0], [0.0, 0.0]),
+        ([0.3, 0.2], [0.5, 0.5], [0.0, 0.0]),
+    ):
+        row = np.array(departure)
+        _worlds._balance(row, np.array(room))
+        np.testing.assert_allclose(row, expected, atol=1e-15)
+
+
+def test_a_departure_is_settled_by_turns():
+    _, q, world = a_world()
+    rows, regression = rows_of(world), smoother(world)
+    expected = q[rows, world.classes] - world.p
+    for _ in range(12):
+        expected = balanced(expected - regression @ expected, world.p, rows)
+    np.testing.assert_allclose(world.departure, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize(("share", "concentration"), [(0.2, 1.0), (0.5, 1.0), (0.5, 0.3)])
@@ -292,75 +343,95 @@ def test_labels_of_a_replicate_do_not_depend_on_the_block_it_is_in():
     assert (together[0] != drawn(p, world, key_of(4), 0, 1)[0]).any()
 
 
-def run(probs, labels, **options):
-    options = {"null": "stacked", "n_resamples": 99, "rng": 5} | options
-    return hc.calibration_test(probs, labels, **options)
+# The largest p-value
 
 
-def test_threads_do_not_change_the_result_and_seeds_do():
-    probs, labels = a_set()
-    one, two, other = run(probs, labels), run(probs, labels, n_jobs=2), run(probs, labels, rng=6)
-    np.testing.assert_array_equal(one.null_distribution, two.null_distribution)
-    assert (one.null_distribution != other.null_distribution).any()
+def run(objective, search, n_resamples, **options):
+    """What the search finds, and lines 1 to 5."""
+    best = search.observed(objective, KEY)
+    loop = Loop(n_resamples=n_resamples, key=KEY, **options)
+    return best, hc.nulls.Stacked().distribution(objective, best, search, loop)
+
+
+def step_by_step(objective, search, n_resamples):
+    """The centres of the worlds and the null values of each."""
+    labels, vertices = objective.labels[0], np.eye(objective.n_members)
+    likeliest = objective.maximum_likelihood()
+    model = pooled(objective.members, labels, objective.mixed(likeliest))
+    alone = [hc.ConfidenceECE()(objective.members[m].T, labels) for m in range(len(vertices))]
+    mean = vertices.mean(axis=0)
+    best = search.observed(objective, KEY).weights[0]
+    centres = {tuple(each): each for each in (best, likeliest, mean, vertices[np.argmin(alone)])}
+    values = []
+    for weights in centres.values():
+        drawn = objective.drawing_labels(weights, KEY)(0, n_resamples).labels
+        World.of(objective.mixed(weights), model).turn(drawn, KEY, 0)
+        values.append(search.minimize(objective.with_labels(drawn), KEY).means)
+    return list(centres.values()), values
+
+
+@pytest.mark.parametrize(("seed", "winner"), [(0, 0), (2, 1), (3, 1), (7, 2), (1, 3)])
+def test_the_largest_p_value_of_the_centres_counts(seed, winner):
+    objective = objective_of(*random_set(seed, 40, 3, 3))
+    search = Steepest(max_evaluations=10, best_evaluations=10)
+    best, found = run(objective, search, 39)
+    centres, values = step_by_step(objective, search, 39)
+    assert len(centres) == 4
+    exceedances = [(each >= best.means[0] - 1e-12).sum() for each in values]
+    assert np.argmax(exceedances) == winner
+    np.testing.assert_array_equal(found["null_distribution"], values[winner])
+
+
+def test_stacked_counts_the_evaluations_of_all_searches():
+    objective, once = objective_of(*random_set(16, 20, 3, 3)), Pairwise(max_evaluations=1)
+    # A search is one evaluation, of two replicates in every world. It ends where it begins, at the
+    # mean, which is one centre and not two.
+    assert len(step_by_step(objective, once, 2)[0]) == 3
+    assert run(objective, once, 2)[1]["n_evaluations"] == 2 * 3
+
+
+def test_identical_centres_are_tried_once():
+    objective = objective_of(*random_set(12, 10, 3, 3))
+    vertices, mean = np.eye(3), np.full(3, 1 / 3)
+    alone = vertices[objective.values(vertices, np.zeros(3, dtype=np.int64)).argmin()]
+    some, other = np.array([0.2, 0.3, 0.5]), np.array([0.6, 0.4, 0.0])
+    for best, likeliest, expected in (
+        (some, other, [some, other, mean, alone]),
+        (some, some, [some, mean, alone]),
+        (mean, other, [mean, other, alone]),
+        (alone, mean, [alone, mean]),
+    ):
+        np.testing.assert_array_equal(stacked._centres(objective, best, likeliest), expected)
+
+
+def test_a_journal_keeps_every_world_apart(tmp_path):
+    objective = objective_of(*random_set(16, 20, 3, 3))
+    search = Steepest(max_evaluations=5, best_evaluations=5)
+    _, alone = run(objective, search, 4)
+    for _ in range(2):
+        with kept_in(tmp_path / "here", {"seed": 5}) as journal:
+            _, found = run(objective, search, 4, journal=journal)
+        np.testing.assert_array_equal(found["null_distribution"], alone["null_distribution"])
+        assert found["n_evaluations"] == alone["n_evaluations"]
+
+
+def test_parts_of_the_work_are_told_in_resamples_of_the_whole():
+    told = []
+    for place in range(3):
+        report = stacked._share_of(lambda *each: told.append(each), place, 3)
+        for done in range(1, 21):
+            report(done, 20)
+    # Each once, though 60 replicates are run, and 20 / 3 of them are no whole number.
+    assert told == [(each, 20) for each in range(1, 21)]
+    assert stacked._share_of(None, 0, 1) is None
 
 
 def test_seeds_change_the_p_value_by_no_more_than_resampling_does():
-    probs, labels = a_set(2, n=80)
-    results = [run(probs, labels, rng=seed, n_resamples=199) for seed in range(10)]
-    pvalues = np.array([each.pvalue for each in results])
+    probs, labels = oracles.scenario_s1(np.random.default_rng(2), 80, 3, 4, 1.0)
+    results = [hc.calibration_test(probs, labels, n_resamples=199, rng=seed) for seed in range(10)]
+    assert {each.null for each in results} == {"stacked"}
     assert len({each.statistic for each in results}) == 1
+    pvalues = np.array([each.pvalue for each in results])
     mean = pvalues.mean()
     assert 0.05 < mean < 0.95
     assert np.abs(pvalues - mean).max() < 3.5 * np.sqrt(mean * (1 - mean) / 199)
-
-
-def test_one_member_is_tested_as_refit_tests_it():
-    probs, labels = a_set(m=1)
-    stacked_result, refit = run(probs, labels), run(probs, labels, null="refit")
-    np.testing.assert_array_equal(stacked_result.null_distribution, refit.null_distribution)
-
-
-def test_a_measure_without_a_residual_vector_will_do():
-    def brier(probs, labels):
-        return float(((probs - np.eye(probs.shape[1])[labels]) ** 2).sum(axis=1).mean())
-
-    probs, labels = a_set(n=30, m=2, k=2)
-    search = hc.minimizers.Pairwise(max_evaluations=10)
-    result = run(probs, labels, measure=brier, minimizer=search, n_resamples=9, alpha=0.2)
-    assert 0 < result.pvalue <= 1
-
-
-def test_labels_that_no_member_allows_are_rejected():
-    probs = np.tile([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], (60, 1, 1))
-    result = run(probs, np.full(60, 2), measure="hl_cwise")
-    assert np.isinf(result.statistic)
-    assert result.pvalue == 1 / 100
-
-
-def test_the_statistic_and_weights_are_those_of_the_search():
-    probs, labels = a_set()
-    ours, refit = run(probs, labels), run(probs, labels, null="refit")
-    assert ours.statistic == refit.statistic
-    np.testing.assert_array_equal(ours.weights, refit.weights)
-    assert ours.hypothesis == run(probs, labels, null="recentered").hypothesis
-
-
-def test_progress_rises_to_the_number_of_resamples():
-    probs, labels = a_set(n=60)
-    told = []
-    run(probs, labels, progress=lambda done, total: told.append((done, total)))
-    assert told == sorted(set(told))
-    assert told[-1] == (99, 99)
-    assert told[0][0] > 0
-
-
-def test_the_exact_null_of_one_combination_is_that_of_the_resampling_test():
-    probs, labels = a_set(n=40, m=2, k=3)
-    problem = problem_of(probs, labels)
-    mixed = problem.objective.mixed(np.array([0.3, 0.7]))
-    statistic, null = of_combination(problem.objective, mixed, key_of(5), 99)
-    classical = hc.classical.resampling_test(
-        np.ascontiguousarray(mixed.T), labels, measure="ece_conf", n_resamples=99, rng=5
-    )
-    assert statistic == pytest.approx(classical.statistic)
-    assert monte_carlo(statistic, null) == pytest.approx(classical.pvalue)

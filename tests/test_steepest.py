@@ -11,7 +11,7 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 import hullcal as hc
 import oracles
 from hullcal._compiled.streams import key_of
-from hullcal.engines.local import packed_problem
+from hullcal.objectives.opening import packed
 
 ORDER_FREE = [m for m in hc.measures.available() if not hc.measures.resolve(m).order_matters]
 
@@ -19,12 +19,12 @@ ORDER_FREE = [m for m in hc.measures.available() if not hc.measures.resolve(m).o
 def searched(probs, labels, measure, budget):
     """What the search finds, with weights in the order of the members as given."""
     classifiers = hc.ClassifierSet(probs)
-    problem = packed_problem(
+    objective = packed(
         classifiers, np.asarray(labels, dtype=np.int32), hc.measures.resolve(measure)
     )
     search = hc.minimizers.Steepest(max_evaluations=budget)
-    found = search.minimize(problem.objective, key_of(0))
-    return found, problem.distinct.share(found.weights[0])
+    found = search.minimize(objective, key_of(0))
+    return found, classifiers.distinct.share(found.weights[0])
 
 
 def few_em_steps(chances, steps=12):
@@ -154,7 +154,7 @@ def test_of_many_members_the_ten_with_the_smallest_value_are_starts():
     probs = rng.dirichlet(np.ones(3), size=(30, 35))
     labels = rng.integers(3, size=30)
     classifiers, classes = hc.ClassifierSet.with_labels(probs, labels)
-    objective = packed_problem(classifiers, classes, hc.ConfidenceECE()).packed
+    objective = packed(classifiers, classes, hc.ConfidenceECE())
     starts, numbers = hc.minimizers.Steepest().starts(objective)
     assert starts.shape == (1, 22, 35)
     alone = [hc.ConfidenceECE()(probs[:, m], labels) for m in classifiers.distinct.positions]

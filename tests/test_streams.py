@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 
 import numpy as np
 import pytest
@@ -17,8 +16,8 @@ from scipy import stats
 import hullcal as hc
 import oracles
 from hullcal import ClassifierSet, calibration_test, measures
-from hullcal._compiled import mixing, resampling, streams
-from hullcal.engines.local import packed_problem
+from hullcal._compiled import mixing, streams
+from hullcal.objectives.opening import packed
 
 PURPOSES = {
     "rows": streams.ROWS,
@@ -52,12 +51,6 @@ def weights(draw, seed, n_draws, n_members):
     out = np.empty((n_draws, n_members))
     for d in range(n_draws):
         draw(key, d, out[d])
-    return out
-
-
-def counts(seed, n_draws, n_samples, rows_per_unit=1):
-    out = np.zeros((n_draws, n_samples))
-    resampling.draw_counts(streams.key_of(seed), 0, rows_per_unit, out)
     return out
 
 
@@ -226,48 +219,6 @@ def test_one_member_has_all_the_weight(draw):
     np.testing.assert_array_equal(weights(draw, 0, 5, 1), 1.0)
 
 
-# Bootstrap -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n_samples", [1, 2, 7, 40])
-def test_every_bootstrap_sample_has_as_many_rows_as_the_data(n_samples):
-    drawn = counts(2, 200, n_samples)
-    np.testing.assert_array_equal(drawn.sum(axis=1), n_samples)
-    assert (drawn == np.round(drawn)).all()
-    assert (drawn >= 0).all()
-
-
-def test_bootstrap_counts_have_the_moments_of_the_multinomial():
-    n, draws = 10, 20_000
-    drawn = counts(2, draws, n)
-    exact = stats.multinomial(n, np.full(n, 1 / n))
-    np.testing.assert_allclose(drawn.mean(axis=0), 1, atol=4 * math.sqrt(0.9 / draws))
-    np.testing.assert_allclose(np.cov(drawn.T), exact.cov(), atol=0.05)
-    # The count of one row is binomial.
-    observed = np.bincount(drawn[:, 3].astype(int), minlength=6)
-    observed = np.append(observed[:4], observed[4:].sum())
-    expected = draws * stats.binom.pmf(np.arange(4), n, 1 / n)
-    expected = np.append(expected, draws - expected.sum())
-    assert stats.chisquare(observed, expected).pvalue > TINY
-
-
-@pytest.mark.parametrize("n_samples", [2, 6, 7, 41])
-def test_pairs_stay_together_and_an_odd_last_row_stays_out(n_samples):
-    drawn = counts(4, 300, n_samples, rows_per_unit=2)
-    pairs = n_samples // 2
-    np.testing.assert_array_equal(drawn[:, : 2 * pairs : 2], drawn[:, 1 : 2 * pairs : 2])
-    np.testing.assert_array_equal(drawn[:, : 2 * pairs : 2].sum(axis=1), pairs)
-    np.testing.assert_array_equal(drawn[:, 2 * pairs :], 0)
-    if pairs > 1:
-        total = drawn[:, : 2 * pairs : 2].sum(axis=0)
-        assert stats.chisquare(total).pvalue > TINY
-
-
-def test_bootstrap_samples_of_different_replicates_and_seeds_differ():
-    drawn = np.concatenate([counts(0, 50, 30), counts(1, 50, 30)])
-    assert len(np.unique(drawn, axis=0)) == 100
-
-
 # Labels ----------------------------------------------------------------------------------------
 
 
@@ -349,12 +300,12 @@ def test_labels_of_many_classes_are_those_of_the_plain_loop(n_classes):
 def maximum_likelihood(probs, labels, row_weights=None):
     """EM weights in the user's order of members, and the rows left out."""
     labels = np.asarray(labels, dtype=np.int32)
-    problem = packed_problem(ClassifierSet(probs), labels, measures.resolve("ece_conf"))
-    objective = problem.objective
+    classifiers = ClassifierSet(probs)
+    objective = packed(classifiers, labels, measures.resolve("ece_conf"))
+    left_out = objective.impossible()
     if row_weights is not None:
         objective = objective.with_row_weights(np.asarray(row_weights, dtype=float)[np.newaxis])
-    left_out = sum(int(n) for note in problem.notes() for n in re.findall(r"of (\d+) rows", note))
-    return problem.distinct.share(objective.maximum_likelihood()), left_out
+    return classifiers.distinct.share(objective.maximum_likelihood()), left_out
 
 
 def random_set(seed, n=30, m=3, k=3):

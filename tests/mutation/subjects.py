@@ -7,40 +7,104 @@ a few seconds together. The first to fail ends a trial, so that the quickest sta
 #: Seconds of processor time that a test may take beyond five times what it takes unmutated.
 LIMIT = 2.0
 
-_LETTER = "tests/test_measures_to_the_letter.py"
-_NULLS = "tests/test_nulls_to_the_letter.py"
-_ENTRIES = "tests/test_entries_to_the_letter.py"
-_RESULTS = ["tests/test_results_to_the_letter.py", "tests/test_results.py::"]
+_MEASURES = "tests/test_measures.py::test_"
 _BY_HAND = [
-    "tests/test_measures.py::test_confidence_ece_by_hand",
-    "tests/test_measures.py::test_a_tie_in_the_argmax",
-    "tests/test_measures.py::test_classwise_ece_by_hand",
-    "tests/test_measures.py::test_an_edge_counts",
-    "tests/test_measures.py::test_hosmer_lemeshow_by_hand",
-    "tests/test_measures.py::test_hosmer_lemeshow_shares",
-    "tests/test_measures.py::test_what_was_ruled_out",
-    "tests/test_measures.py::test_a_part_that_holds",
-    "tests/test_measures.py::test_an_infinite_cell",
-    "tests/test_measures.py::test_skce_by_hand",
+    f"{_MEASURES}{name}"
+    for name in (
+        "confidence_ece_by_hand",
+        "a_tie_in_the_argmax",
+        "classwise_ece_by_hand",
+        "an_edge_counts",
+        "smooth_confidence",
+        "smooth_classwise",
+        "one_smooth_bin",
+    )
 ]
-_PASSES = [
-    "tests/test_passes.py::test_a_label_without_an_entry",
-    "tests/test_passes.py::test_a_pass_over_entries_is_algorithm_1[50-7-",
-    "tests/test_passes.py::test_a_pass_over_entries_is_algorithm_1[257-7-Conf",
-    "tests/test_passes.py::test_a_pass_over_all_predictions",
-    "tests/test_passes.py::test_certainty_and_impossibility",
-    "tests/test_passes.py::test_passes_are_worth_while",
-    "tests/test_passes.py::test_an_offset_is_subtracted",
+_HL_BY_HAND = [
+    f"{_MEASURES}{name}"
+    for name in (
+        "hosmer_lemeshow_by_hand",
+        "hosmer_lemeshow_shares",
+        "what_was_ruled_out",
+        "a_part_that_holds",
+        "an_infinite_cell",
+        "the_first_part",
+        "the_two_smallest",
+        "rows_in_any_disorder",
+    )
+]
+_SKCE_BY_HAND = [f"{_MEASURES}skce_by_hand", f"{_MEASURES}the_unbiased"]
+_LAWS = [
+    f"{_MEASURES}{name}"
+    for name in (
+        "settings_are_given",
+        "what_working_memory",
+        "no_offset_changes",
+        "the_data_recentered",
+        "the_offset_is",
+        "skce_ul_drops",
+        "the_measures_that_add_up",
+        "blocks_of_rows",
+        "binned_measures_with_fewer",
+    )
+]
+_PAIRS = [f"{_MEASURES}all_pairs_across_the_edges_of_blocks[{n}" for n in ("uq-127", "b-129")]
+_ENTRIES = [
+    f"tests/test_entries.py::test_{name}"
+    for name in (
+        "a_label_without_an_entry",
+        "a_class_is_left_out",
+        "the_classes_that_may_dominate",
+        "a_probability_on_the_first_edge",
+        "smooth_classwise",
+        "drawn_rows_from_entries",
+        "a_pass_in_several_blocks",
+        "certainty_and_impossibility",
+        "replicates_in_passes",
+        "entries_give_the_value",
+    )
+]
+_LOOP = ["tests/test_loop.py::"]
+_NULLS = [
+    f"tests/test_nulls.py::test_{name}"
+    for name in (
+        "the_score",
+        "combinations_are_told",
+        "a_null_says",
+        "refit_draws",
+        "the_minimum_of_a_recentered",
+        "the_note_of_recentered",
+        "an_infinite_statistic",
+        "permuted_rows",
+        "the_paper_resamples",
+        "labels_that_no_combination",
+        "a_search_that_was_cut_short",
+        "a_recentered_value",
+        "the_maximized_result",
+    )
 ]
 _STACKED = [
-    "tests/test_stacked.py::test_a_model_that_says_nothing",
-    "tests/test_stacked.py::test_what_the_calibrated",
-    "tests/test_stacked.py::test_certain_predictions",
-    "tests/test_stacked.py::test_the_departure_has",
-    "tests/test_stacked.py::test_laws_are_distributions",
-    "tests/test_stacked.py::test_labels_of_a_replicate",
-    "tests/test_stacked.py::test_the_pool_is_the_maximum",
+    f"tests/test_stacked.py::test_{name}"
+    for name in (
+        "a_balanced",
+        "groups",
+        "predicted_classes",
+        "entries",
+        "a_departure_is_settled",
+        "a_model_that_says_nothing",
+        "what_the_calibrated",
+        "certain_predictions",
+        "a_settled_departure",
+        "labels_of_a_replicate",
+        "the_pool_is",
+        "identical_centres",
+        "stacked_counts",
+        "parts_of_the_work",
+        "a_journal_keeps",
+        "the_largest_p_value",
+    )
 ]
+_RESULTS = ["tests/test_results.py::"]
 
 
 def _contract(name):
@@ -49,38 +113,25 @@ def _contract(name):
 
 #: Beginnings of the names of tests, in the order in which they are run; after ``*``, what a name holds.
 TESTS = {
-    "src/hullcal/measures/__init__.py": ["tests/test_measure_contract.py::", _LETTER],
-    "src/hullcal/measures/_all_pairs.py": [_LETTER, *_BY_HAND[9:]],
-    "src/hullcal/measures/_base.py": [_LETTER, _ENTRIES, "tests/test_measure_contract.py::"],
-    "src/hullcal/measures/_custom.py": ["tests/test_measure_contract.py::*custom", _LETTER],
-    "src/hullcal/measures/ece_conf.py": [
-        *_BY_HAND[:4],
-        _ENTRIES,
-        _LETTER,
-        *_contract("ece_conf"),
-        *_PASSES,
-    ],
-    "src/hullcal/measures/ece_cwise.py": [
-        *_BY_HAND[:4],
-        _ENTRIES,
-        _LETTER,
-        *_contract("ece_cwise"),
-        *_PASSES,
-    ],
-    "src/hullcal/measures/hl_cwise.py": [*_BY_HAND[4:9], _LETTER, *_contract("hl_cwise")],
-    "src/hullcal/measures/skce.py": [*_BY_HAND[9:], _LETTER, *_contract("skce")],
-    "src/hullcal/nulls/__init__.py": [_NULLS],
-    "src/hullcal/nulls/_base.py": [_NULLS],
-    "src/hullcal/nulls/_journal.py": [_NULLS],
-    "src/hullcal/nulls/_passes.py": [_ENTRIES, *_PASSES, _NULLS],
-    "src/hullcal/nulls/_pool.py": [_NULLS, *_STACKED],
-    "src/hullcal/nulls/_single.py": [_NULLS],
-    "src/hullcal/nulls/_worlds.py": [_NULLS, *_STACKED],
-    "src/hullcal/nulls/maximized.py": [_NULLS],
-    "src/hullcal/nulls/paper.py": [_NULLS, _ENTRIES],
-    "src/hullcal/nulls/recentered.py": [_NULLS],
-    "src/hullcal/nulls/refit.py": [_NULLS],
-    "src/hullcal/nulls/stacked.py": [_NULLS, *_STACKED],
+    "src/hullcal/measures/__init__.py": ["tests/test_measure_contract.py::"],
+    "src/hullcal/measures/_all_pairs.py": [*_SKCE_BY_HAND, *_LAWS, *_PAIRS],
+    "src/hullcal/measures/_base.py": [*_LAWS, *_ENTRIES, "tests/test_measure_contract.py::"],
+    "src/hullcal/measures/_custom.py": ["tests/test_measure_contract.py::*callable"],
+    "src/hullcal/measures/ece_conf.py": [*_BY_HAND, *_LAWS, *_contract("ece_conf"), *_ENTRIES],
+    "src/hullcal/measures/ece_cwise.py": [*_BY_HAND, *_LAWS, *_contract("ece_cwise"), *_ENTRIES],
+    "src/hullcal/measures/hl_cwise.py": [*_HL_BY_HAND, *_LAWS, *_contract("hl_cwise")],
+    "src/hullcal/measures/skce.py": [*_SKCE_BY_HAND, *_LAWS, *_contract("skce"), *_PAIRS],
+    "src/hullcal/nulls/__init__.py": _NULLS,
+    "src/hullcal/nulls/_base.py": _NULLS,
+    "src/hullcal/nulls/_pool.py": _STACKED,
+    "src/hullcal/nulls/_worlds.py": _STACKED,
+    "src/hullcal/nulls/maximized.py": _NULLS,
+    "src/hullcal/nulls/paper.py": [*_NULLS, "tests/test_nulls.py::test_line_3"],
+    "src/hullcal/nulls/recentered.py": _NULLS,
+    "src/hullcal/nulls/refit.py": _NULLS,
+    "src/hullcal/nulls/stacked.py": _STACKED,
+    "src/hullcal/objectives/resampled.py": [*_ENTRIES, *_NULLS],
+    "src/hullcal/resampling.py": _LOOP,
     "src/hullcal/binning.py": [
         "tests/test_binning.py::test_the_edges_that",
         "tests/test_binning.py::test_edges_are_quotients",
@@ -91,8 +142,9 @@ TESTS = {
         "tests/test_binning.py::test_an_empty_bin",
         "tests/test_binning.py::test_the_reliability_table_against_a_literal_loop",
         "tests/test_binning.py::test_a_reliability_table",
-        _LETTER,
+        *_BY_HAND,
     ],
+    "src/hullcal/notes.py": _RESULTS,
     "src/hullcal/results.py": _RESULTS,
     "src/hullcal/words.py": _RESULTS,
 }
@@ -101,7 +153,8 @@ SLOW = (
     "test_the_order_of_rows",
     "test_a_real_result_survives_json",
     "test_results_of_settings_in_any_type",
-    "test_the_hypothesis_of_the_null",
+    "test_every_world_stops",
+    "test_threads_change_nothing",
 )
 
 
