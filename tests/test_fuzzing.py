@@ -29,7 +29,7 @@ from fuzzing import (
     toml_text,
 )
 from fuzzing.confined import GOOD, run
-from hullcal.cli import simulate
+from hullcal.cli import studies
 from hullcal.io.journal import Journal, configuration_of
 from hullcal.io.source import Source
 
@@ -91,7 +91,7 @@ READERS = {
     ),
     "store": (stores.sound, stores.used),
     "results": (specimens.results, hc.io.read_json),
-    "grid": (specimens.grids, lambda path: hc.simulation.Grid(**simulate._from_file(path))),
+    "grid": (specimens.grids, lambda path: hc.simulation.Grid(**studies._from_file(path))),
 }
 #: A place, how many bytes go there, and what comes instead.
 EDITS = st.lists(

@@ -11,7 +11,7 @@ from fuzzing import specimens, stores
 from fuzzing.mutations import damaged
 from fuzzing.structures import SHELLS, inside, journal_altered, zip_altered
 from fuzzing.toml_text import toml_altered
-from hullcal.cli import simulate
+from hullcal.cli import studies
 from hullcal.io.journal import Journal
 from io_files import LABELS, PROBS
 
@@ -135,7 +135,7 @@ def _used(path=None, **options):
 def _read_grid(room, name, rng):
     found = specimens.grids()
     specimens.put(room / name, _changed(name, found[name], _same_kind(found), rng))
-    grid = hc.simulation.Grid(**simulate._from_file(room / name))
+    grid = hc.simulation.Grid(**studies._from_file(room / name))
     # What was accepted says again what it is.
     assert hc.simulation.Grid(**grid.configuration()) == grid
     return "read"

@@ -13,9 +13,8 @@ import pyarrow.parquet as pq
 import zarr
 
 from fuzzing import specimens
-from hullcal.engines._dask_chunks import summary
-from hullcal.engines._dask_origins import origin_of
 from hullcal.io.stores import open_store
+from hullcal.objectives import dask
 from io_files import CLASSES, LABELS, MEMBERS, NAMED, PROBS, npy_bytes, wide_columns
 
 #: First and last rows of shards; one of them is empty.
@@ -71,31 +70,21 @@ def used(path):
     store = open_store(path)
     # A store without labels gets as many as it needs, unless that is beyond reason.
     given = None if store.labelled else np.zeros(store.n_samples % 10_000, dtype=np.int64)
-    source = origin_of(store, given, classes=None, from_logits=False, from_log=False)
-    step = max(1, min(ROWS, source.rows_at_a_time(1)))
-    starts = itertools.islice(range(0, source.shape[0], step), CHUNKS)
-    bounds = [(first, min(first + step, source.shape[0])) for first in starts]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # notes of a library go to the worker's log
-        try:
-            chunks = source.chunks(_Alone(), bounds)
-        except MemoryError:
-            return "refused for memory"  # the client tells it as an EngineError
-    for (first, last), chunk in zip(bounds, chunks, strict=True):
+    source = dask._Input.of(store, given, None, {"from_logits": False, "from_log": False})
+    n_samples = source.shape[0]
+    for first in itertools.islice(range(0, n_samples, ROWS), CHUNKS):
+        last = min(first + ROWS, n_samples)
+        labels = None if source.labels is None else source.labels[first:last]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # notes of a library go to the worker's log
+            try:
+                chunk = dask._checked(source.probs, labels, (first, last), n_samples, source.reading)
+            except MemoryError:
+                return "refused for memory"  # the client tells it as an EngineError
         assert chunk.rows.probs.shape == (last - first, *source.shape[1:])
         assert chunk.rows.labels.shape == (last - first,)
         assert np.isfinite(chunk.rows.probs).all()
         assert chunk.rows.labels.min() >= 0
         assert chunk.rows.labels.max() < source.shape[2]
-        summary(chunk)
+        dask._summary(chunk)
     return "read"
-
-
-class _Alone:
-    """A client that works itself, and at once."""
-
-    def submit(self, call, *arguments, pure):
-        return call(*arguments)
-
-    def compute(self, values):
-        return values
