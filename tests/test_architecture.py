@@ -13,6 +13,7 @@ ROOT = Path(hullcal.__file__).parent
 
 # A room may import from the rooms before it, never from those after it.
 ORDER = [
+    "notes",
     "_validation",
     "_compiled",
     "_discovery",
@@ -20,6 +21,8 @@ ORDER = [
     "binning",
     "kernels",
     "pvalues",
+    "threads",
+    "progress",
     "words",
     "results",
     "io",
@@ -29,12 +32,11 @@ ORDER = [
     "scores",
     "sets",
     "measures",
-    "engines",
+    "objectives",
     "uncertainty",
     "minimizers",
+    "resampling",
     "nulls",
-    "progress",
-    "planning",
     "algorithm",
     "classical",
     "verdicts",
@@ -60,7 +62,9 @@ def imported_names(path):
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: imports are absolute"
             if node.module == "hullcal":
-                yield from (f"hullcal.{alias.name}" for alias in node.names)
+                yield from (
+                    f"hullcal.{each.name}" for each in node.names if each.name != "__version__"
+                )
             else:
                 yield node.module
 

@@ -70,7 +70,13 @@ class Result:
                 ) from error
         if "members" in names and values["members"] is not None:
             values["members"] = tuple(values["members"])
-        values["notes"] = tuple(Note.from_dict(note) for note in values["notes"])
+        try:
+            values["notes"] = tuple(Note.from_dict(note) for note in values["notes"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidInputError(
+                f"not a {cls.__name__}: `notes` must be known ones; got {values['notes']!r:.80}. "
+                "Pass what `to_dict` gave."
+            ) from error
         return cls(**values)
 
     def __eq__(self, other: object) -> bool:
