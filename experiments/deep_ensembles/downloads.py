@@ -6,6 +6,7 @@ up. Nothing from a download is ever run or imported.
 
 import hashlib
 import io
+import lzma
 import os
 import pickle
 import re
@@ -15,6 +16,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -217,6 +219,9 @@ def _in_words(error: Exception) -> str:
     return f"the download failed: {error}."
 
 
+_DAMAGED = (tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError, ValueError)
+
+
 def _unpack(source: Source, package: Path, folder: Path) -> None:
     folder.mkdir()
     left = dict(source.members)
@@ -235,7 +240,7 @@ def _unpack(source: Source, package: Path, folder: Path) -> None:
                     raise DownloadError(f"{path} in {package} has another sha256.")
                 if not left:
                     return  # the rest need not even be decompressed
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, ValueError) as error:
+    except _DAMAGED as error:
         raise DownloadError(f"{package} cannot be unpacked: {error}.") from error
     raise DownloadError(f"{package} does not hold {', '.join(left)}.")
 

@@ -236,7 +236,7 @@ def _images_in(folder: Path) -> list[Path]:
 def _one_of(folder: Path, names: tuple[str, ...]) -> list[Path]:
     for name in names:
         if (folder / name).is_dir() and (images := _images_in(folder / name)):
-            return images
+            return sorted(images, key=lambda image: (len(image.stem), image.stem))  # by number
     raise hc.InvalidInputError(
         f"`path` must hold images in {' or '.join(names)}; got {folder} without any. "
         f"{_BY_HAND['plantclef2015'].format(folder=folder)}"
