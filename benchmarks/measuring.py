@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from experiments import tables
 
 import hullcal as hc
 
@@ -85,15 +86,8 @@ def print_title(title: str) -> None:
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> None:
-    """Columns as wide as they need to be: the first to the left, the others to the right."""
-    lines = [list(header), *(list(row) for row in rows)]
-    widths = [max(len(line[c]) for line in lines) for c in range(len(header))]
-    print(f"\n{caption}" if caption else "")
-    for line in (lines[0], ["-" * width for width in widths], *lines[1:]):
-        cells = [line[0].ljust(widths[0])]
-        cells += [cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)]
-        print("  ".join(cells).rstrip())
-    print(flush=True)
+    """Aligned columns under a caption."""
+    tables.show_lines(list(rows), header, title=caption)
 
 
 def print_targets(targets: Iterable[Target]) -> None:

@@ -7,7 +7,6 @@ Each test runs in a process of its own.
 """
 
 import argparse
-import csv
 import json
 import os
 import shutil
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from experiments import tables
 
 import hullcal as hc
 from benchmarks.measuring import (
@@ -193,18 +193,6 @@ def members(work: Path, most: int) -> tuple[list[Cell], list[Target]]:
 SECTIONS = {"rows": rows, "classes": classes, "members": members}
 
 
-def write(path: Path, cells: list[Cell]) -> None:
-    """All figures of a section, floats in few digits."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    names = [name for name in COLUMNS if any(name in cell for cell in cells)]
-    with path.open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(names)
-        for cell in cells:
-            values = (cell.get(name, "") for name in names)
-            table.writerow([f"{v:.3g}" if isinstance(v, float) else v for v in values])
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the sections, print targets, and write the figures if they are wanted."""
     parser = argparse.ArgumentParser(
@@ -230,7 +218,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             cells, own = SECTIONS[section](work, given.most_rows)
             targets += own
             if given.out is not None:
-                write(given.out / f"{section}.csv", cells)
+                names = [name for name in COLUMNS if any(name in cell for cell in cells)]
+                rows_of = [{name: cell.get(name, "") for name in names} for cell in cells]
+                tables.write(rows_of, given.out / f"{section}.csv")
     print_title("Targets")
     print_targets(targets)
 

@@ -83,18 +83,17 @@ def reweighted(rng: np.random.Generator, n: int) -> Set:
     return probs[rows], labels[rows]
 
 
-def forest(min_samples_leaf: int) -> Set:
-    """Ten trees of a random forest on half of the digits, predicting the other half."""
-    from sklearn.datasets import load_digits
-    from sklearn.ensemble import RandomForestClassifier
+def forest(load: str = "digits", extra: bool = False, **settings: object) -> Set:
+    """Ten trees fitted to half of a data set of scikit-learn, predicting the other half."""
+    from sklearn import datasets
+    from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
     from sklearn.model_selection import train_test_split
 
-    train, test, known, labels = train_test_split(
-        *load_digits(return_X_y=True), test_size=0.5, random_state=0
-    )
-    trees = RandomForestClassifier(10, min_samples_leaf=min_samples_leaf, random_state=0)
-    found = trees.fit(train, known).estimators_
-    return np.stack([tree.predict_proba(test) for tree in found], axis=1), labels
+    kind = ExtraTreesClassifier if extra else RandomForestClassifier
+    features, labels = getattr(datasets, f"load_{load}")(return_X_y=True)
+    train, test, known, wanted = train_test_split(features, labels, test_size=0.5, random_state=0)
+    trees = kind(10, random_state=0, **settings).fit(train, known).estimators_
+    return np.stack([tree.predict_proba(test) for tree in trees], axis=1), wanted
 
 
 @cache

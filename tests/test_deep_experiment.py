@@ -340,31 +340,13 @@ def pictures_in(folder, names=("001.ak47", "002.american-flag"), n_images=16):
 @pytest.mark.usefixtures("aside")
 def test_images_of_ones_own_are_asked_for_and_then_used(tmp_path, monkeypatch, capsys):
     assert run("caltech256_mob", "--work", str(tmp_path / "work")) == 2
-    said = capsys.readouterr().err
-    assert "--path caltech256_mob=FOLDER" in said
-    assert "`--download caltech256` fetches them" in said
+    assert "--path caltech256_mob=FOLDER" in capsys.readouterr().err
     pictures_in(tmp_path / "256_ObjectCategories", n_images=8)
     monkeypatch.setitem(NETWORKS, "MOB", Trunk)
     data = TASKS["caltech256_mob"].data(Options({"caltech256_mob": tmp_path}))
     assert data.train_inputs.shape == (8, 20)
     assert sorted(data.held_labels) == [0, 0, 0, 0, 1, 1, 1, 1]
     assert data.classes == ("001.ak47", "002.american-flag")
-
-
-@pytest.mark.usefixtures("aside")
-def test_a_path_goes_before_a_download(tmp_path, monkeypatch):
-    fetched, mine = tmp_path / "fetched", tmp_path / "mine"
-    found = {}
-
-    def rows_of(name, options, *_):
-        found[name] = options.paths[name]
-        return [[], []]
-
-    monkeypatch.setattr(sys.modules["experiments.deep_ensembles.__main__"], "rows_of", rows_of)
-    monkeypatch.setattr(images, "download", lambda data: fetched)
-    path = ("--path", f"caltech256_vgg={mine}")
-    assert run("caltech256_mob", "caltech256_vgg", "--download", "caltech256", *path) == 0
-    assert found == {"caltech256_mob": fetched, "caltech256_vgg": mine}
 
 
 def test_a_trunk_that_learns_sees_what_a_frozen_one_sees(tmp_path):

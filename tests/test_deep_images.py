@@ -1,7 +1,6 @@
 """Images of the deep experiment: data sets, networks, and features that survive an interruption."""
 
 import sys
-import types
 from dataclasses import replace
 from pathlib import Path
 
@@ -454,66 +453,6 @@ def test_plantclef_without_a_part_says_which(tmp_path):
     plant(tmp_path / "train", 1, 8)
     with pytest.raises(hc.InvalidInputError, match="PlantCLEF2015TestDataWithAnnotations or test"):
         folders.plantclef2015(tmp_path)
-
-
-# Images fetched by torchvision
-
-
-@pytest.fixture
-def torchvision(tmp_path, monkeypatch):
-    """A package of the same form without a network, which calls what it is given."""
-    monkeypatch.setenv("HULLCAL_CACHE", str(tmp_path / "cache"))
-
-    def install(caltech256):
-        package = types.ModuleType("torchvision")
-        package.datasets = types.ModuleType("torchvision.datasets")
-        package.datasets.Caltech101 = None
-        package.datasets.Caltech256 = caltech256
-        monkeypatch.setitem(sys.modules, "torchvision", package)
-        monkeypatch.setitem(sys.modules, "torchvision.datasets", package.datasets)
-
-    return install
-
-
-def test_images_are_fetched_once(torchvision, tmp_path):
-    calls = []
-
-    def fetch(root, download):
-        calls.append((root, download))
-        picture(Path(root) / "caltech256" / "256_ObjectCategories" / "001.ak47" / "1.jpg", "red")
-
-    torchvision(fetch)
-    for _ in range(2):
-        assert len(folders.caltech("caltech256", folders.download("caltech256"))) == 1
-    assert calls == [(str(tmp_path / "cache" / "images"), True)]
-
-
-def test_images_that_were_unpacked_in_part_are_not_taken_for_all(torchvision):
-    def interrupted(root, download):
-        picture(Path(root) / "caltech256" / "256_ObjectCategories" / "001.ak47" / "1.jpg", "red")
-        raise KeyboardInterrupt
-
-    torchvision(interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        folders.download("caltech256")
-    with pytest.raises(DownloadError, match=r"may be unpacked in part\. Delete that folder"):
-        folders.download("caltech256")
-
-
-def test_a_download_that_cannot_be_says_what_to_do(torchvision, monkeypatch):
-    def unanswered(root, download):
-        raise RuntimeError("no route to host")
-
-    torchvision(unanswered)
-    with pytest.raises(DownloadError, match=r"no route to host.*CaltechDATA"):
-        folders.download("caltech256")
-    monkeypatch.setitem(sys.modules, "torchvision", None)
-    with pytest.raises(DownloadError, match=r"needs torchvision.*101_ObjectCategories"):
-        folders.download("caltech101")
-    with pytest.raises(hc.InvalidInputError, match="LifeCLEF 2015"):
-        folders.download("plantclef2015")
-    with pytest.raises(hc.InvalidInputError, match="caltech101, caltech256"):
-        folders.download("imagenet")
 
 
 # Features that were computed before

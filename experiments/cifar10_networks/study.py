@@ -90,15 +90,9 @@ def tested(
     classifiers: Any, labels: Any, effort: Effort, measure: str, null: str, n_resamples: int
 ) -> dict[str, Any]:
     """The test's statistic, and its p-value with the 95 % Monte Carlo interval."""
+    options = {"measure": measure, "null": null, "n_resamples": n_resamples, "alpha": ALPHA}
     result = hc.calibration_test(
-        classifiers,
-        labels,
-        measure=measure,
-        null=null,
-        n_resamples=n_resamples,
-        alpha=ALPHA,
-        rng=effort.seed,
-        n_jobs=effort.n_jobs,
+        classifiers, labels, **options, rng=effort.seed, n_jobs=effort.n_jobs
     )
     low, high = result.pvalue_interval
     return {

@@ -3,7 +3,6 @@
     python -m experiments.deep_ensembles                      # all that can be had without your help
     python -m experiments.deep_ensembles bacteria --rows 200  # a trial on a few rows
     python -m experiments.deep_ensembles caltech256_mob --path caltech256_mob=FOLDER
-    python -m experiments.deep_ensembles caltech256_mob --download caltech256
 
 Networks that are trained and tests that are done are kept, so that a run which was stopped goes on
 where it was.
@@ -14,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from experiments.deep_ensembles import images, sequences, table, training
+from experiments.deep_ensembles import sequences, table, training
 from experiments.deep_ensembles.downloads import DownloadError, cache_folder
 from experiments.deep_ensembles.tasks import TASKS, Options
 from experiments.tables import Rows, in_words
@@ -36,13 +35,6 @@ def main(arguments: list[str] | None = None) -> int:
         metavar="TASK=PATH",
         help=f"data of your own: a folder of images, or a file of sequences. {sequences.FORMS}",
     )
-    parser.add_argument(
-        "--download",
-        action="append",
-        default=[],
-        metavar="DATA",
-        help="fetch the images of caltech101 or caltech256; needs torchvision (pip install torchvision)",
-    )
     parser.add_argument("--rows", type=int, help="rows to hold out, for a trial")
     parser.add_argument("--end-to-end", action="store_true", help="train the trunk on images too")
     parser.add_argument("--device", default="cpu", help="where to train, e.g. cuda")
@@ -59,20 +51,17 @@ def main(arguments: list[str] | None = None) -> int:
             )
     if given.rows is not None and given.rows < 20:
         parser.error(f"--rows must be 20 or more; got {given.rows}")
-    named = {name for name in TASKS if name in paths or name.partition("_")[0] in given.download}
-    at_hand = [name for name, task in TASKS.items() if task.at_hand or name in named]
+    at_hand = [name for name, task in TASKS.items() if task.at_hand or name in paths]
     names = given.tasks or at_hand
     for name in names if given.end_to_end else ():
         if TASKS[name].architecture == "--":
             parser.error(f"--end-to-end trains a trunk that sees images; {name} has none")
-        if not name.startswith("cifar10") and name not in named:
-            parser.error(f"--end-to-end needs the images: --path {name}=FOLDER, or --download")
+        if not name.startswith("cifar10") and name not in paths:
+            parser.error(f"--end-to-end needs the images: --path {name}=FOLDER")
+    places = {name: Path(path) for name, path in paths.items()}
+    options = Options(places, given.rows, given.end_to_end, given.seed)
+    work = given.work or cache_folder() / "deep_ensembles"
     try:
-        fetched = {data: images.download(data) for data in given.download}
-        places = {name: fetched.get(name.partition("_")[0]) for name in named}
-        places |= {name: Path(path) for name, path in paths.items()}
-        options = Options(places, given.rows, given.end_to_end, given.seed)
-        work = given.work or cache_folder() / "deep_ensembles"
         results = [rows_of(name, options, work, given.jobs, given.device) for name in names]
     except (InvalidInputError, DownloadError) as error:
         print(error, file=sys.stderr)

@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 from PIL import Image
 
 import hullcal as hc
-from experiments.deep_ensembles.downloads import DownloadError, cache_folder, unpacked
+from experiments.deep_ensembles.downloads import unpacked
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm")
 #: Pillow's names for pixels of more than 8 bits, which it would clip rather than scale.
@@ -175,7 +175,7 @@ def from_folder(folder: Path, without: str = "") -> ImageFiles:
 def caltech(name: str, path: Path) -> ImageFiles:
     """Caltech-101 with pairs merged (Li et al., 2004) or -256 (Griffin et al., 2007), no background.
 
-    `path` is the folder of class folders, or one above it, as torchvision lays them out.
+    `path` is the folder of class folders, or one or two above it.
     """
     inner = LAYOUTS[name]
     above = (path / name / inner, path / inner)
@@ -238,8 +238,8 @@ def _one_of(folder: Path, names: tuple[str, ...]) -> list[Path]:
         if (folder / name).is_dir() and (images := _images_in(folder / name)):
             return sorted(images, key=lambda image: (len(image.stem), image.stem))  # by number
     raise hc.InvalidInputError(
-        f"`path` must hold images in {' or '.join(names)}; got {folder} without any. "
-        f"{_BY_HAND['plantclef2015'].format(folder=folder)}"
+        f"`path` must hold images in {' or '.join(names)}; got {folder} without any. The page of the "
+        "LifeCLEF 2015 plant task links to both packages; unpack them there."
     )
 
 
@@ -260,52 +260,6 @@ def _species(image: Path) -> str:
 def _must_exist(folder: Path) -> None:
     if not folder.is_dir():
         raise hc.InvalidInputError(f"`path` must be a folder that exists; got {folder}.")
-
-
-# Images that torchvision can fetch
-
-_CALTECH_BY_HAND = (
-    "Get {name} from CaltechDATA, unpack it, and put the folder {layout}, which holds a folder for "
-    "each class, into {{folder}}."
-)
-_BY_HAND = {
-    "caltech101": _CALTECH_BY_HAND.format(name="Caltech-101", layout=LAYOUTS["caltech101"]),
-    "caltech256": _CALTECH_BY_HAND.format(name="Caltech-256", layout=LAYOUTS["caltech256"]),
-    "plantclef2015": (
-        "The page of the LifeCLEF 2015 plant task (on the site of ImageCLEF) links to the packages "
-        "PlantCLEF2015TrainingData and PlantCLEF2015TestDataWithAnnotations; if it no longer does, ask "
-        "the organisers of LifeCLEF. Unpack both into {folder}."
-    ),
-}
-
-
-def download(name: str) -> Path:
-    """Fetch Caltech images with torchvision unless they are there; the folder for `--path`."""
-    folder = cache_folder() / "images"
-    by_hand = _BY_HAND.get(name, f"Choose from: {', '.join(LAYOUTS)}.").format(folder=folder)
-    if name not in LAYOUTS:
-        raise hc.InvalidInputError(f"`--download {name}` is nothing torchvision fetches. {by_hand}")
-    # torchvision takes a folder that was half unpacked for a whole one.
-    whole, images = folder / f"{name}.whole", folder / name / LAYOUTS[name]
-    if whole.exists() and images.is_dir():
-        return folder
-    if images.is_dir():
-        raise DownloadError(
-            f"`--download {name}` found {images}, which may be unpacked in part. Delete that folder to "
-            "fetch it again; if you know it to be whole, name it by `--path`."
-        )
-    try:
-        from torchvision import datasets
-
-        loader = {"caltech101": datasets.Caltech101, "caltech256": datasets.Caltech256}[name]
-        loader(root=str(folder), download=True)
-    # A torchvision built for another torch, no network, or an archive with another md5.
-    except (ImportError, OSError, RuntimeError) as error:
-        raise DownloadError(
-            f"`--download {name}` needs torchvision and a network; torchvision says: {error}. {by_hand}"
-        ) from error
-    whole.touch()
-    return folder
 
 
 # Features of Caltech-101 that were computed before, without the background images

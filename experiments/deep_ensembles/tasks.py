@@ -161,9 +161,8 @@ def _sequences(task: Task, options: Options) -> Data:
 def _path(task: Task, options: Options) -> Path:
     if task.name not in options.paths:
         raise hc.InvalidInputError(
-            f"`--path {task.name}=FOLDER` must name the images of {task.dataset}; got none. "
-            f"`--download {task.name.split('_')[0]}` fetches them by torchvision (`pip install "
-            "torchvision`), or says where they are to be had."
+            f"`--path {task.name}=FOLDER` must name the images of {task.dataset}; got none. Get them "
+            "from CaltechDATA or, for PlantCLEF2015, from the page of the LifeCLEF 2015 plant task."
         )
     return options.paths[task.name]
 

@@ -12,7 +12,6 @@ from experiments import canvas
 from experiments.tables import Rows
 from experiments.type_errors.grids import (
     AXES,
-    BUDGETS,
     CENTRE,
     EVERYWHERE,
     NULLS,
@@ -244,12 +243,7 @@ def draw_power(rows: Rows, path: Path) -> None:
             ax.set_visible(False)
         for measure, ax in zip(measures, panels.flat, strict=False):
             some = [row for row in rows if row["measure"] == measure]
-            ax.axhline(some[0]["alpha"], **canvas.LEVEL)
-            _nulls(ax, some, "strength", shift=1.025)
-            ax.set_xscale("log")
-            ticks = sorted({row["strength"] for row in some})
-            ax.set_xticks(ticks, [f"{tick:g}".lstrip("0") for tick in ticks], minor=False)
-            ax.set_xticks([], minor=True)
+            _panel(ax, some, "strength", shift=1.025)
             ax.set_title(f"{measure}, {some[0]['n_datasets']} data sets")
             ax.set_ylim(-0.04, 1.04)
         for ax in panels[-1]:
@@ -272,11 +266,7 @@ def draw_axes(rows: Rows, path: Path) -> None:
         for measure, line in zip(EVERYWHERE, panels, strict=True):
             for axis, ax in zip(AXES, line, strict=True):
                 some = [row for row in on_axis(rows, axis) if row["measure"] == measure]
-                ax.axhline(some[0]["alpha"], **canvas.LEVEL)
-                _nulls(ax, some, axis, shift=1.04)
-                ax.set_xscale("log")
-                ax.set_xticks(AXES[axis], [f"{value:g}" for value in AXES[axis]])
-                ax.set_xticks([], minor=True)
+                _panel(ax, some, axis, shift=1.04)
                 ax.set_ylim(-0.04, 1.04)
             line[0].set_ylabel(f"power, {measure}")
         for axis, ax in zip(AXES, panels[-1], strict=True):
@@ -289,13 +279,7 @@ def draw_calibrated(rows: Rows, path: Path) -> None:
     with canvas.drawing(path, height=2.6) as figure:
         panels = figure.subplots(1, len(EVERYWHERE), sharey=True)
         for measure, ax in zip(EVERYWHERE, panels, strict=True):
-            some = [row for row in rows if row["measure"] == measure]
-            ax.axhline(some[0]["alpha"], **canvas.LEVEL)
-            _nulls(ax, some, "n_samples", shift=1.03)
-            ax.set_xscale("log")
-            sizes = sorted({row["n_samples"] for row in some})
-            ax.set_xticks(sizes, [str(size) for size in sizes])
-            ax.set_xticks([], minor=True)
+            _panel(ax, [row for row in rows if row["measure"] == measure], "n_samples", shift=1.03)
             ax.set_title(measure)
             ax.set_xlabel("$N$")
             ax.set_ylim(bottom=-0.02)
@@ -331,20 +315,25 @@ def draw_budget(rows: Rows, path: Path) -> None:
         panels = figure.subplots(len(titles), len(EVERYWHERE), sharex=True, sharey="row")
         for scenario, line in zip(titles, panels, strict=True):
             for measure, ax in zip(EVERYWHERE, line, strict=True):
-                some = [
-                    row for row in rows if (row["measure"], row["scenario"]) == (measure, scenario)
-                ]
-                ax.axhline(some[0]["alpha"], **canvas.LEVEL)
-                _nulls(ax, some, "budget", shift=1.03)
-                ax.set_xscale("log")
-                ax.set_xticks(BUDGETS, [str(budget) for budget in BUDGETS])
-                ax.set_xticks([], minor=True)
+                place = (measure, scenario)
+                some = [row for row in rows if (row["measure"], row["scenario"]) == place]
+                _panel(ax, some, "budget", shift=1.03)
                 ax.set_title(f"{measure}, {some[0]['n_datasets']} data sets")
             line[0].set_ylabel(titles[scenario])
             line[0].set_ylim(bottom=-0.01)
         for ax in panels[-1]:
             ax.set_xlabel("evaluations of a search")
         canvas.legend_above(figure, panels[0, 0], columns=6)
+
+
+def _panel(ax: Any, rows: Rows, along: str, shift: float) -> None:
+    """The level and a line for each null, on a logarithmic axis with a tick at each value."""
+    ax.axhline(rows[0]["alpha"], **canvas.LEVEL)
+    _nulls(ax, rows, along, shift)
+    ax.set_xscale("log")
+    ticks = sorted({row[along] for row in rows})
+    ax.set_xticks(ticks, [f"{tick:g}".lstrip("0") for tick in ticks])
+    ax.set_xticks([], minor=True)
 
 
 def _nulls(ax: Any, rows: Rows, along: str, shift: float = 1.0) -> None:
