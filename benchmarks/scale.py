@@ -92,10 +92,9 @@ def run_cell(cell: Cell) -> Cell:
 
         workers = {"n_workers": os.cpu_count(), "threads_per_worker": 1, "memory_limit": 0}
         with LocalCluster(**workers, dashboard_address=None) as cluster, Client(cluster) as client:
-            engine = hc.engines.Dask(scheduler=client.scheduler.address)
-            hc.calibration_test(folder.parent / "warm", None, engine=engine, **few)
+            hc.calibration_test(folder.parent / "warm", None, engine=client, **few)
             start = time.perf_counter()
-            result = hc.calibration_test(folder, None, engine=engine, **options)
+            result = hc.calibration_test(folder, None, engine=client, **options)
             found: Cell = {"seconds": time.perf_counter() - start}
     else:
         probs, labels = in_memory(folder)

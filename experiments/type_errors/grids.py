@@ -108,17 +108,15 @@ def switches(n_datasets: int, n_resamples: int = 100, minimizer: Any = None) -> 
     ]
 
 
-def nulls(
-    n_datasets: int = WHOLE, n_resamples: int = 99, minimizer: Any = None, *, core: bool = False
-) -> list[Part]:
-    """All nulls side by side: the centre first, which is all there is with `core`.
+def nulls(n_datasets: int = WHOLE, n_resamples: int = 99, minimizer: Any = None) -> list[Part]:
+    """All nulls side by side: the centre first.
 
     Numbers of data sets are those above, in the proportion of `n_datasets` to 200.
     """
     common = {
         "null": NULLS,
         "n_resamples": n_resamples,
-        "minimizer": minimizer or "pairwise",
+        "minimizer": minimizer or "steepest",  # which every null can use
         "alpha": (0.05, 0.2),
     }
 
@@ -143,8 +141,6 @@ def nulls(
         ]
 
     found = parts("centre", _DATASETS_AT_THE_CENTRE, EVERYWHERE)
-    if core:
-        return found
     found += parts("slow", _DATASETS_OF_SLOW_MEASURES, AT_THE_CENTRE)
     for axis, values in AXES.items():
         for value in values:
