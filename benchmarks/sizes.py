@@ -1,19 +1,24 @@
 """How long do the sizes of a set take, and SKCE over all pairs of rows? NumPy is the opponent."""
 
-import itertools
 from collections.abc import Callable
+from itertools import combinations
 
 import numpy as np
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
 import hullcal as hc
-from benchmarks.growth import exponent
-from benchmarks.sets import plain
-from benchmarks.tables import Target, at_least, at_most, print_table, print_targets, print_title
-from benchmarks.timing import best_seconds
-
-Array = np.ndarray
+from benchmarks.measuring import (
+    Array,
+    Target,
+    at_least,
+    at_most,
+    best_seconds,
+    exponent,
+    plain,
+    print_table,
+    print_title,
+)
 
 N_SAMPLES = 10_000
 #: Rows given to the opponents; their time grows in proportion.
@@ -31,11 +36,6 @@ def entropy(p: Array) -> float:
     return float(-(p * np.log(p)).sum())
 
 
-def mutual_information(members: Array) -> float:
-    """As defined."""
-    return entropy(members.mean(axis=0)) - float(np.mean([entropy(p) for p in members]))
-
-
 def generalized_hartley(members: Array) -> float:
     """As defined: the Möbius inverse of the lower probability, subset by subset."""
     n_classes = members.shape[1]
@@ -48,17 +48,6 @@ def generalized_hartley(members: Array) -> float:
         mass = ((-1.0) ** (sizes[a] - sizes[below]) * lower[below]).sum()
         total += mass * np.log2(sizes[a])
     return total
-
-
-def tv_diameter(members: Array) -> float:
-    """As defined."""
-    pairs = itertools.combinations(members, 2)
-    return max(0.5 * float(np.abs(p - q).sum()) for p, q in pairs)
-
-
-def interval_width(members: Array) -> float:
-    """As defined."""
-    return float((members.max(axis=0) - members.min(axis=0)).mean())
 
 
 def entropy_bounds(members: Array) -> tuple[float, float]:
@@ -75,10 +64,10 @@ def entropy_bounds(members: Array) -> tuple[float, float]:
 
 
 LITERAL: dict[str, Callable[[Array], object]] = {
-    "mutual_information": mutual_information,
+    "mutual_information": lambda p: entropy(p.mean(axis=0)) - np.mean([entropy(q) for q in p]),
     "generalized_hartley": generalized_hartley,
-    "tv_diameter": tv_diameter,
-    "interval_width": interval_width,
+    "tv_diameter": lambda p: max(0.5 * np.abs(a - b).sum() for a, b in combinations(p, 2)),
+    "interval_width": lambda p: (p.max(axis=0) - p.min(axis=0)).mean(),
     "entropy_bounds": entropy_bounds,
 }
 
@@ -107,19 +96,14 @@ def time_of(name: str, probs: Array) -> float:
     return best_seconds(lambda: size(probs), at_least=0.2, fewest=2)
 
 
-def literal_time(name: str, probs: Array) -> float:
-    """Seconds that NumPy takes for a row."""
-    few = probs[: FEW.get(name, MOST)]
-    literal = LITERAL[name]
-    return best_seconds(lambda: [literal(p) for p in few], at_least=0.2, fewest=2) / len(few)
-
-
 def print_sizes() -> list[Target]:
     """One line for each size."""
     probs, _ = plain(0, max(GROWTH))
     rows, targets = [], []
-    for name in LITERAL:
-        ours, theirs = time_of(name, probs[:N_SAMPLES]), literal_time(name, probs)
+    for name, literal in LITERAL.items():
+        few = probs[: FEW.get(name, MOST)]
+        slow = best_seconds(lambda few=few, g=literal: [g(p) for p in few], at_least=0.2, fewest=2)
+        ours, theirs = time_of(name, probs[:N_SAMPLES]), slow / len(few)
         slope = exponent(GROWTH, [time_of(name, probs[:n]) for n in GROWTH])
         ratio = theirs * N_SAMPLES / ours
         rows.append(
@@ -167,6 +151,4 @@ def print_pairs() -> list[Target]:
 def run() -> list[Target]:
     """Print both tables."""
     print_title("Sizes of a set, and SKCE over all pairs")
-    targets = print_sizes() + print_pairs()
-    print_targets(targets)
-    return targets
+    return print_sizes() + print_pairs()

@@ -7,11 +7,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import hullcal
-from benchmarks.tables import Target, at_most, print_table, print_targets, print_title
+from benchmarks.measuring import Target, at_most, print_table, print_title
 
 PROCESSES = 9
 #: What `import hullcal` must leave alone until it is needed.
@@ -34,55 +34,25 @@ print(imported - start, first - imported, busy, time.perf_counter() - first)
 """
 
 
-@dataclass(frozen=True)
-class Call:
-    """Seconds of a fresh process: imports, its first test, the same test again, and all of it.
-
-    `busy` is the processor time of the first test, which is what an idle machine would take.
-    """
+class Call(NamedTuple):
+    """Seconds of a fresh process: imports, first test, its processor time, and the same test again."""
 
     imports: float
     first: float
     busy: float
     again: float
-    process: float
 
 
 def python(source: str, **environment: str) -> str:
     """What a fresh interpreter prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", source],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout
-
-
-def import_seconds(what: str) -> float:
-    """Wall-clock time of an interpreter that imports and ends."""
-    start = time.perf_counter()
-    python(f"import {what}")
-    return time.perf_counter() - start
-
-
-def import_times() -> tuple[float, float]:
-    """Median times of both imports, taken in turn so that a busy moment hits both."""
-    plain, ours = [], []
-    import_seconds("numpy, hullcal")
-    for _ in range(PROCESSES):
-        plain.append(import_seconds("numpy"))
-        ours.append(import_seconds("numpy, hullcal"))
-    return statistics.median(plain), statistics.median(ours)
+    command = [sys.executable, "-c", source]
+    env = {**os.environ, **environment}
+    return subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def first_call(**environment: str) -> Call:
     """A default test in a fresh process."""
-    start = time.perf_counter()
-    printed = python(_CALL, **environment)
-    process = time.perf_counter() - start
-    return Call(*map(float, printed.split()), process)
+    return Call(*map(float, python(_CALL, **environment).split()))
 
 
 def nowhere_to_cache(folder: Path) -> dict[str, str]:
@@ -98,67 +68,46 @@ def nowhere_to_cache(folder: Path) -> dict[str, str]:
         (room / "__pycache__").touch()
     blocked = folder / "blocked"
     blocked.touch()
-    path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
     return {
-        "PYTHONPATH": path,
+        "PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]),
         "PYTHONDONTWRITEBYTECODE": "1",
-        "NUMBA_CACHE_DIR": str(blocked),
-        "XDG_CACHE_HOME": str(blocked),
-        "HOME": str(blocked),
+        **dict.fromkeys(("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME"), str(blocked)),
     }
 
 
 def print_imports() -> list[Target]:
-    """Import times and the modules that come along."""
-    plain, ours = import_times()
-    loaded = set(python(_MODULES).split())
-    heavy = sorted(loaded & set(HEAVY))
-    print_table(
-        ["a fresh interpreter", "median s"],
-        [
-            ["import numpy", f"{plain:.3f}"],
-            ["import numpy, hullcal", f"{ours:.3f}"],
-            ["difference", f"{ours - plain:.3f}"],
-        ],
-        f"Import, {PROCESSES} processes each",
-    )
+    """Median import times, taken in turn so that a busy moment hits both, and what comes along."""
+    times: dict[str, list[float]] = {"numpy": [], "numpy, hullcal": []}
+    for _ in range(PROCESSES):
+        for what, taken in times.items():
+            start = time.perf_counter()
+            python(f"import {what}")
+            taken.append(time.perf_counter() - start)
+    medians = {what: statistics.median(taken) for what, taken in times.items()}
+    rows = [[f"import {what}", f"{median:.3f}"] for what, median in medians.items()]
+    print_table(["a fresh interpreter", "median s"], rows, f"Import, {PROCESSES} processes each")
+    added = medians["numpy, hullcal"] - medians["numpy"]
+    heavy = sorted(set(python(_MODULES).split()) & set(HEAVY))
+    came = ", ".join(heavy) or "none"
     return [
-        at_most("import hullcal adds to import numpy", ours - plain, 0.15, " s"),
-        Target(
-            f"import hullcal loads none of {', '.join(HEAVY)}",
-            ", ".join(heavy) or "none",
-            not heavy,
-        ),
+        at_most("import hullcal adds to import numpy", added, 0.15, " s"),
+        Target(f"import hullcal loads none of {', '.join(HEAVY)}", came, not heavy),
     ]
 
 
 def print_calls() -> list[Target]:
     """The first test of a process, with an empty cache, a filled one, and none."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        cache = folder / "cache"
+        cache, copy = Path(name) / "cache", Path(name) / "copy"
         empty = first_call(NUMBA_CACHE_DIR=str(cache))
-        filled = min(
-            (first_call(NUMBA_CACHE_DIR=str(cache)) for _ in range(3)), key=lambda call: call.first
-        )
-        nowhere = first_call(**nowhere_to_cache(folder / "copy"))
-        kept = sum(1 for _ in cache.rglob("*.nbc"))
-        # Should this one find a place after all, the check would prove nothing.
-        kept_nowhere = sum(1 for _ in (folder / "copy").rglob("*.nbc"))
-    calls = {
-        "empty cache": empty,
-        "second process, same cache": filled,
-        "nowhere to keep compiled code": nowhere,
-    }
+        filled = min(first_call(NUMBA_CACHE_DIR=str(cache)) for _ in range(3))
+        nowhere = first_call(**nowhere_to_cache(copy))
+        # Should the last one find a place after all, the check would prove nothing.
+        kept, kept_nowhere = (len(list(place.rglob("*.nbc"))) for place in (cache, copy))
+    calls = {"empty cache": empty, "second process, same cache": filled, "no cache": nowhere}
     print_table(
-        ["process", "imports s", "first test s", "processor s", "again s", "whole process s"],
-        [
-            [
-                *(label, f"{call.imports:.2f}", f"{call.first:.2f}", f"{call.busy:.2f}"),
-                *(f"{call.again:.3f}", f"{call.process:.2f}"),
-            ]
-            for label, call in calls.items()
-        ],
+        ["process", "imports s", "first test s", "processor s", "again s"],
+        [[label, *(f"{taken:.3f}" for taken in call)] for label, call in calls.items()],
         "calibration_test with its defaults (N=100, M=K=10, D=99)",
     )
     return [
@@ -176,6 +125,4 @@ def print_calls() -> list[Target]:
 def run() -> list[Target]:
     """Print import times, then first calls."""
     print_title("Startup: imports, the first call ever, the first call of a process")
-    targets = print_imports() + print_calls()
-    print_targets(targets)
-    return targets
+    return print_imports() + print_calls()

@@ -1,14 +1,15 @@
 """Is the answer a function of the data? Real sets in other orders, without a few rows, by other seeds."""
 
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from experiments.levels import forest
 
 import hullcal as hc
-from benchmarks.tables import Target, at_most, print_table, print_title
+from benchmarks.measuring import Set, Target, at_most, print_table, print_title
 
+#: Fourteen published networks on the test images of CIFAR-10.
 DATA = Path(__file__).parents[2] / "shared" / "data" / "cifar10_14nets.npz"
 #: Measures that compare all pairs of rows are given so many.
 FEW_ROWS = 300
@@ -20,51 +21,29 @@ RESAMPLES = 999
 #: Measures that jump where rows change their bins or partners; theirs is stated, not bounded.
 JUMPY = ("hl_cwise", "skce_ul")
 
-Set = tuple[np.ndarray, np.ndarray]
-
-
-def forest(load: str, n_trees: int = 10, **settings: object) -> Set:
-    """Trees fitted to half of a data set, predicting the other half."""
-    from sklearn import datasets
-    from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
-    from sklearn.model_selection import train_test_split
-
-    kind = ExtraTreesClassifier if settings.pop("extra", False) else RandomForestClassifier
-    features, labels = getattr(datasets, f"load_{load}")(return_X_y=True)
-    train, test, known, wanted = train_test_split(features, labels, test_size=0.5, random_state=0)
-    trees = kind(n_trees, random_state=0, **settings).fit(train, known).estimators_
-    return np.stack([tree.predict_proba(test) for tree in trees], axis=1), wanted
-
-
-def networks(n_samples: int, n_members: int) -> Set:
-    """The first of fourteen published networks on the test images of CIFAR-10."""
-    with np.load(DATA, allow_pickle=False) as data:
-        return data["probs"][:n_samples, :n_members], data["labels"][:n_samples].astype(np.int64)
-
 
 def sets() -> dict[str, Set]:
     """The real sets that can be had here."""
-    makers: dict[str, Callable[[], Set]] = {}
+    found: dict[str, Set] = {}
     if find_spec("sklearn") is not None:
-        makers = {
-            "digits, forest": lambda: forest("digits", min_samples_leaf=3),
-            "digits, extra trees": lambda: forest("digits", extra=True, min_samples_leaf=3),
-            "wine, forest": lambda: forest("wine"),
-            "cancer, forest": lambda: forest("breast_cancer", min_samples_leaf=3),
-        }
+        found["digits, forest"] = forest("digits", min_samples_leaf=3)
+        found["digits, extra trees"] = forest("digits", extra=True, min_samples_leaf=3)
+        found["wine, forest"] = forest("wine")
+        found["cancer, forest"] = forest("breast_cancer", min_samples_leaf=3)
     if DATA.is_file():
-        makers |= {
-            "5 networks, N=2,000": lambda: networks(2000, 5),
-            "14 networks, N=1,000": lambda: networks(1000, 14),
-        }
-    return {name: make() for name, make in makers.items()}
+        with np.load(DATA, allow_pickle=False) as data:
+            probs, labels = data["probs"], data["labels"].astype(np.int64)
+        found["5 networks, N=2,000"] = probs[:2000, :5], labels[:2000]
+        found["14 networks, N=1,000"] = probs[:1000], labels[:1000]
+    return found
 
 
 def outcome(data: Set, measure: str, null: str = "refit", seed: int = 0, n: int = 1):
     """One test of a set."""
     alpha = max(0.05, 1 / (n + 1))
-    options = {"measure": measure, "null": null, "n_resamples": n, "alpha": alpha}
-    return hc.calibration_test(*data, **options, rng=seed)
+    return hc.calibration_test(
+        *data, measure=measure, null=null, n_resamples=n, alpha=alpha, rng=seed
+    )
 
 
 def orders(data: Set, measure: str) -> tuple[float, float]:
@@ -115,7 +94,7 @@ def run() -> list[Target]:
         for measure in hc.measures.available():
             some = tuple(part[:FEW_ROWS] for part in data) if measure in PAIRS else data
             row = [name, measure]
-            if not hc.measures.resolve(measure).order_matters:
+            if measure != "skce_ul":  # which pairs rows as they come
                 moved, turned = orders(some, measure)
                 targets.append(at_most(f"{name}, {measure}: statistic by orders", moved, 1e-9))
                 row += [f"{moved:.1e}", f"{turned:.1e}"]

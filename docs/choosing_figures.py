@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from experiments.type_errors.canvas import LEVEL, MEASURES, NULLS, bars, drawing, legend_above
+from experiments.canvas import LEVEL, MEASURES, NULLS, bars, drawing, legend_above
 from scipy.stats import binom
 
 import hullcal as hc

@@ -18,8 +18,6 @@ WORDS = {
     "as_claimed": "as claimed",
     "one_class": "one class",
     "runners_up": "runners-up exchanged",
-    "weights": "unrelated weights",
-    "moves": "moves",
 }
 
 
@@ -128,17 +126,6 @@ def members(records: list[Record]) -> Table:
     ]
 
 
-def limits(records: list[Record]) -> Table:
-    """Speed against what the machine can do."""
-    return ("batch", "threads", "ns per row and weight", "GFLOP/s", "share of product"), [
-        (
-            *(WORDS[each["batch"]], each["threads"], each["ns a row and weight"]),
-            *(each["GFLOP/s"], rate(each["share of product"])),
-        )
-        for each in records
-    ]
-
-
 TABLES: dict[str, Callable[[list[Record]], Table]] = {
     "choosing/nulls": nulls,
     "choosing/measures": measures,
@@ -146,7 +133,6 @@ TABLES: dict[str, Callable[[list[Record]], Table]] = {
     "scale/rows": rows,
     "scale/classes": classes,
     "scale/members": members,
-    "scale/limits": limits,
 }
 
 

@@ -8,15 +8,126 @@ page "Fourteen networks and fifty people", and writes tables (CSV) and figures (
 """
 
 import argparse
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 
-from experiments.cifar10_networks.collection import read
-from experiments.cifar10_networks.parts import PARTS
-from experiments.cifar10_networks.testing import Effort
-from experiments.type_errors.running import in_words
+from experiments.cifar10_networks import figures, humans, study
+from experiments.cifar10_networks.study import MEASURES, NULLS, Collection, Effort
+from experiments.tables import Rows, interval, show, timed, with_intervals, write
+
+
+def networks(collection: Collection, effort: Effort, out: Path) -> None:
+    """Each network alone."""
+    rows = study.alone(collection, effort)
+    shown = with_intervals(rows, "accuracy", "confidence")
+    shown = with_intervals(shown, *(f"{measure}_p" for measure in MEASURES), digits=4)
+    columns = ("network", "accuracy", "log_score", "confidence", *MEASURES)
+    pvalues = (f"{measure}_{end}" for measure in MEASURES for end in ("p", "holm"))
+    show(shown, (*columns, *pvalues), title=f"Alone, D = {effort.n_resamples_alone}")
+    write(rows, out / "networks.csv")
+    best = study.smallest(collection.networks, collection.labels, effort, "ece_conf")
+    print(f"smallest ece_conf in the hull: {best:.4f}")
+    figures.draw_alone(rows, best, out / "networks.svg")
+
+
+def whole_set(collection: Collection, effort: Effort, out: Path) -> None:
+    """All networks: tests, and the best combination on other rows."""
+    rows = study.whole(collection, effort)
+    columns = ("measure", "null", "statistic", "critical_value", "p")
+    show(with_intervals(rows, "p"), columns, title="The whole set")
+    write(rows, out / "whole.csv")
+    scores, weights = study.splits(collection, effort)
+    summary = study.summarised(scores)
+    columns = ("way", *study.SCORES, *(f"{m}_rejected" for m in MEASURES))
+    title = f"On the other half: mean (least, greatest) of {effort.n_splits} splits"
+    show(with_intervals(summary, *study.SCORES, digits=4), columns, title=title)
+    write(summary, out / "splits.csv")
+    ranges = study.weight_ranges(weights)
+    columns = ("measure", "network", "weight")
+    show(with_intervals(ranges, "weight", digits=2), columns, title="Weights of the splits")
+    write(ranges, out / "weights.csv")
+    figures.draw_weights(ranges, out / "weights.svg")
+
+
+def parts_of_the_set(collection: Collection, effort: Effort, out: Path) -> None:
+    """Families, all but one, and pairs."""
+    groups = study.groups(collection, effort)
+    others = study.all_but_one(collection, effort)
+    pairs = study.pairs(collection, effort)
+
+    def shown(rows: Rows, name: str, measures: Sequence[str], nulls: Sequence[str]) -> None:
+        pvalues = [f"{measure}_{null}_p" for measure in measures for null in nulls]
+        columns = ("set", "n_members", "accuracy", *measures, *pvalues, *study.SIZES)
+        title = f"{name}, D = {rows[0]['n_resamples']}"
+        show(with_intervals(rows, *pvalues, digits=2), columns, title=title)
+        write(rows, out / f"{name}.csv")
+
+    shown(groups, "groups", MEASURES, NULLS)
+    shown(others, "all_but_one", MEASURES[:1], NULLS[:1])
+    shown(pairs, "pairs", MEASURES[:1], NULLS)
+    counts = study.counted(pairs)
+    show(counts, tuple(counts[0]), title="Pairs rejected at .05")
+    alone = {
+        name: study.smallest(
+            collection.networks.subset([name]), collection.labels, effort, "ece_conf"
+        )
+        for name in collection.names
+    }
+    figures.draw_pairs(pairs, alone, out / "pairs.svg")
+    figures.draw_sizes(groups, others, pairs, out / "sizes.svg")
+
+
+def people(collection: Collection, effort: Effort, out: Path) -> None:
+    """Human label distributions."""
+    inside = humans.contained(collection)
+    print(f"\nhuman distribution in the hull: {interval(inside, 'share')} of images")
+    distances = humans.distances(collection, effort.seed)
+    shares = humans.shares(distances, collection)
+    numbers = ("mean", *(f"within {bound:g}" for bound in humans.WITHIN))
+    columns = ("images", "n_images", "distance_to", *numbers)
+    show(with_intervals(shares, *numbers), columns, title="Total variation from people")
+    write(shares, out / "human_distances.csv")
+    correlations = humans.sizes_and_people(collection, effort.seed)
+    title = "Spearman's correlation with people's entropy"
+    show(with_intervals(correlations, "rho"), ("size", "rho"), title=title)
+    write(correlations, out / "human_sizes.csv")
+    disagreement = humans.by_disagreement(collection)
+    columns = ("dissent", "n_images", "tv_diameter")
+    show(with_intervals(disagreement, "tv_diameter"), columns, title="Size by dissent")
+    write(disagreement, out / "human_dissent.csv")
+    figures.draw_humans(distances, disagreement, out / "humans.svg")
+
+
+def drawn_labels(collection: Collection, effort: Effort, out: Path) -> None:
+    """Tests on labels whose distribution is known."""
+    nearest = humans.nearest_points(collection.networks.probs, collection.humans)
+    rows = study.by_truth(collection, nearest, effort)
+    columns = ("labels", "disagreeing", "accuracy", "measure", "null", "n_draws", "rejected")
+    title = f"Labels of known origin: median p (least, greatest), D = {effort.n_resamples_many}"
+    shown = with_intervals(study.by_origin(rows), "p")
+    show(shown, (*columns, "statistic", "p"), title=title)
+    write(rows, out / "human_labels.csv")
+
+
+PARTS: dict[str, Callable[[Collection, Effort, Path], None]] = {
+    "networks": networks,
+    "whole": whole_set,
+    "subsets": parts_of_the_set,
+    "people": people,
+    "votes": drawn_labels,
+}
+NUMBERS = {
+    "n_resamples": ("-D", "--resamples", "null values of a test of the whole set"),
+    "n_resamples_alone": ("--alone", "of a test of one network"),
+    "n_resamples_many": ("--many", "of a test of a part of the set, or of drawn labels"),
+    "n_resamples_pair": ("--pairs", "of a test of a pair"),
+    "n_splits": ("--splits", "halves that choose weights for the other half"),
+    "n_draws": ("--draws", "times that labels are drawn"),
+    "seed": ("--seed", "seed of everything"),
+    "n_jobs": ("--jobs", "threads; -1 for all cores"),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -31,29 +142,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/figures/cifar10_networks"))
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART")
     parser.add_argument("--rows", type=int, help="only the first rows, for a trial")
-    numbers = {
-        "n_resamples": ("-D", "--resamples", "null values of a test of the whole set"),
-        "n_resamples_alone": ("--alone", "of a test of one network"),
-        "n_resamples_many": ("--many", "of a test of a part of the set, or of drawn labels"),
-        "n_resamples_pair": ("--pairs", "of a test of a pair"),
-        "n_splits": ("--splits", "halves that choose weights for the other half"),
-        "n_draws": ("--draws", "times that labels are drawn"),
-        "seed": ("--seed", "seed of everything"),
-        "n_jobs": ("--jobs", "threads; -1 for all cores"),
-    }
-    defaults = {field.name: field.default for field in fields(Effort)}
-    for name, (*flags, text) in numbers.items():
-        parser.add_argument(
-            *flags, dest=name, type=int, default=defaults[name], help=f"{text} (%(default)s)"
-        )
-    options = parser.parse_args(arguments)
-    collection = read(options.predictions, options.humans, options.rows)
-    effort = Effort(**{name: getattr(options, name) for name in numbers})
+    usual = {field.name: field.default for field in fields(Effort)}
+    for name, (*flags, text) in NUMBERS.items():
+        text += " (%(default)s)"
+        parser.add_argument(*flags, dest=name, type=int, default=usual[name], help=text)
+    given = parser.parse_args(arguments)
+    collection = study.read(given.predictions, given.humans, given.rows)
+    effort = Effort(**{name: getattr(given, name) for name in NUMBERS})
     print(f"{collection.networks}; {', '.join(collection.names)}; seed {effort.seed}")
-    for name in options.only:
-        began = time.perf_counter()
-        PARTS[name](collection, effort, options.out)
-        print(f"{name} took {in_words(time.perf_counter() - began)}", flush=True)
+    for name in given.only:
+        timed(name, partial(PARTS[name], collection, effort, given.out))
 
 
 if __name__ == "__main__":

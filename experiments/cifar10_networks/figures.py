@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.cifar10_networks.testing import ALPHA, Rows
-from experiments.type_errors.canvas import GREY, PAGE, drawing
+from experiments.canvas import GREY, PAGE, drawing
+from experiments.cifar10_networks.study import ALPHA
+from experiments.tables import Rows
 
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 
@@ -175,6 +176,6 @@ def _short(value: float, place: Any = None) -> str:
 
 
 def _mark(ax: Any, pvalues: Any) -> None:
-    """A cross where the data speak against the pair: colour alone would not show the level."""
+    """A cross where the pair is rejected: colour alone would not show the level."""
     rejected = np.argwhere(pvalues <= ALPHA)
     ax.plot(rejected[:, 1] + 0.5, rejected[:, 0] + 0.5, "x", color="white", markersize=3)

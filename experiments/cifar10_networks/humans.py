@@ -9,8 +9,8 @@ from scipy.optimize import linprog
 from scipy.stats import entropy, spearmanr
 
 import hullcal as hc
-from experiments.cifar10_networks.collection import Collection
-from experiments.cifar10_networks.testing import Rows, average, share
+from experiments.cifar10_networks.study import Collection, average, share
+from experiments.tables import Rows
 
 Floats = NDArray[np.float64]
 #: The first is what `ClassifierSet.contains` forgives in single precision.

@@ -1,12 +1,8 @@
 """Which data sets and which tests does each study consist of?"""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
-from hullcal.minimizers import Cobyla
-from hullcal.simulation import Grid, protocols
+import hullcal as hc
 
 #: The seven settings of the paper's figures, in the order of their legend.
 SETTINGS = (
@@ -22,7 +18,7 @@ PAPER_FIGURES: dict[str, dict[str, Any]] = {
     "supplement3": {"n_classes": 100},
 }
 #: The text names COBYLA and allows any search; ours is faster and finds more. The scripts use COBYLA.
-SEARCHES: dict[str, Any] = {"paper": "pairwise", "authors": Cobyla(library="nlopt")}
+SEARCHES: dict[str, Any] = {"paper": "pairwise", "authors": hc.minimizers.Cobyla(library="nlopt")}
 
 #: Where a departure can show: scenarios and measures. One that is not listed is run everywhere.
 _REACH: dict[str, dict[str, tuple[str, ...]]] = {
@@ -60,21 +56,16 @@ WHOLE = 200
 BUDGETS = (50, 100, 200, 400, 800)
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """A grid of a study, under the name that its folder and its rows get."""
 
     name: str
     settings: dict[str, Any]
 
-    @cached_property
-    def grid(self) -> Grid:
+    @property
+    def grid(self) -> hc.simulation.Grid:
         """The grid of the settings."""
-        return Grid(**self.settings)
-
-    def but(self, **settings: Any) -> "Part":
-        """The same with other settings."""
-        return Part(self.name, self.settings | settings)
+        return hc.simulation.Grid(**self.settings)
 
 
 def paper_figure(
@@ -109,7 +100,7 @@ def switches(n_datasets: int, n_resamples: int = 100, minimizer: Any = None) -> 
         part("paper", "paper"),
         *(
             part(switch, f"paper+{switch}", **_REACH.get(switch, {}))
-            for switch in protocols.SWITCHES
+            for switch in hc.simulation.protocols.SWITCHES
         ),
         part("+".join(_TOGETHER), "+".join(("paper", *_TOGETHER)), **_REACH[_TOGETHER[0]]),
         part("cobyla", "paper", scripts),
@@ -117,17 +108,15 @@ def switches(n_datasets: int, n_resamples: int = 100, minimizer: Any = None) -> 
     ]
 
 
-def nulls(
-    n_datasets: int = WHOLE, n_resamples: int = 99, minimizer: Any = None, *, core: bool = False
-) -> list[Part]:
-    """All nulls side by side: the centre first, which is all there is with `core`.
+def nulls(n_datasets: int = WHOLE, n_resamples: int = 99, minimizer: Any = None) -> list[Part]:
+    """All nulls side by side: the centre first.
 
     Numbers of data sets are those above, in the proportion of `n_datasets` to 200.
     """
     common = {
         "null": NULLS,
         "n_resamples": n_resamples,
-        "minimizer": minimizer or "pairwise",
+        "minimizer": minimizer or "steepest",  # which every null can use
         "alpha": (0.05, 0.2),
     }
 
@@ -138,7 +127,7 @@ def nulls(
         name: str, numbers: tuple[int, int], measures: tuple[str, ...], **sizes: Any
     ) -> list[Part]:
         settings = CENTRE | sizes | common | {"measure": measures}
-        hypotheses: Mapping[str, dict[str, Any]] = {
+        hypotheses: dict[str, dict[str, Any]] = {
             "level": {"scenario": ("S1", "S1_vertex")},
             "S2": {"scenario": "S2", "strength": S2_STRENGTHS},
             "S3": {"scenario": "S3", "strength": S3_STRENGTHS},
@@ -152,8 +141,6 @@ def nulls(
         ]
 
     found = parts("centre", _DATASETS_AT_THE_CENTRE, EVERYWHERE)
-    if core:
-        return found
     found += parts("slow", _DATASETS_OF_SLOW_MEASURES, AT_THE_CENTRE)
     for axis, values in AXES.items():
         for value in values:

@@ -1,1 +1,0 @@
-"""Sequences of bacteria and of proteins, as features and classes for the deep ensembles."""
