@@ -69,7 +69,7 @@ test-statistical: $(VENV)/made
 # Compiled loops are invisible to coverage, so the tests that are about them run once more without
 # compilation, each for as long as tests/uncompiled_limit.py allows.
 LOOPS := measures measure_contract measures_to_the_letter nulls_to_the_letter entries_to_the_letter entries \
-	passes streamed resampling streams simplex kernels uncertainty stopping stacked minimizers
+	passes chunked resampling streams simplex kernels uncertainty stopping stacked minimizers
 COVERED := $(BIN)/python -m pytest -q -n auto $(BOUNDED) --cov --cov-append --cov-fail-under=0 --cov-report=
 coverage: $(VENV)/made-deep
 	rm -f .coverage

@@ -20,9 +20,9 @@ import pytest
 import hullcal as hc
 import oracles
 from hullcal import minimizers
-from hullcal._compiled import resampling, streams
+from hullcal._compiled import streams
 from hullcal._compiled.jit import is_compiled
-from hullcal._compiled.resampling import LEAF
+from hullcal._compiled.resampling import LEAF, leaf_draws
 from hullcal.kernels import ExponentialTV
 from hullcal.minimizers import Steepest
 from hullcal.nulls import Paper
@@ -76,7 +76,7 @@ def streaming(rows_in_range=2 * LEAF):
 
 def streamed(*args, rows_in_range=2 * LEAF, **options):
     with streaming(rows_in_range):
-        return hc.calibration_test(*args, **(OPTIONS | options))
+        return packed(*args, **options)
 
 
 def packed(*args, **options):
@@ -249,24 +249,16 @@ def two_members(n_samples=2_049):
     return np.ascontiguousarray(probs[:, np.argsort(traits)]), labels
 
 
-def literal_rows(key, replicate, n_units):
+def literal_rows(key, replicate, n_samples, rows_per_unit=1):
     """Units drawn with replacement: so many from each leaf, then draw by draw; in order of leaves."""
-    sizes = [min(LEAF, n_units - first) for first in range(0, n_units, LEAF)]
-
-    def split(first, last, draws, node):
-        if last - first == 1:
-            return [draws]
-        half = (first + last) // 2
-        share = sum(sizes[first:half]) / sum(sizes[first:last])
-        left = resampling._binomial(draws, share, key, replicate, node)
-        right = split(half, last, draws - left, 2 * node + 1)
-        return [*split(first, half, left, 2 * node), *right]
-
-    rows = []
-    for leaf, draws in enumerate(split(0, len(sizes), n_units, 1)):
-        for draw in range(draws):
+    n_units, rows = n_samples // rows_per_unit, []
+    (draws,) = leaf_draws(key, np.array([replicate]), n_units)
+    for leaf, n_draws in enumerate(draws):
+        size = min(LEAF, n_units - leaf * LEAF)
+        for draw in range(n_draws):
             level = streams.uniform(key, streams.ROWS, replicate, draw, leaf)
-            rows.append(leaf * LEAF + int(level * sizes[leaf]))
+            first = rows_per_unit * (leaf * LEAF + int(level * size))
+            rows.extend(range(first, first + rows_per_unit))
     return rows
 
 
@@ -300,65 +292,40 @@ def literal_paper(probs, g, key, replicate, *, permuted):
 @pytest.mark.parametrize("measure", ["ece_conf", "ece_cwise"])
 def test_lines_1_to_7_against_their_transcription(measure, null):
     probs, labels = two_members()
-    found = streamed(
-        probs, labels, measure=measure, null=NULLS[null], minimizer=THREE_POINTS, n_resamples=4
-    )
-    key = streams.key_of(3)
-    expected = [
-        literal_paper(probs, G[measure], key, d, permuted=null == "permuted") for d in range(4)
-    ]
+    options = {"measure": measure, "null": NULLS[null], "minimizer": THREE_POINTS}
+    found = streamed(probs, labels, n_resamples=4, **options)
+    g, key, permuted = G[measure], streams.key_of(3), null == "permuted"
+    expected = [literal_paper(probs, g, key, d, permuted=permuted) for d in range(4)]
     np.testing.assert_allclose(found.null_distribution, expected, rtol=0, atol=1e-12)
-    values = [G[measure](oracles.mixture(probs, weights), labels) for weights in CORNERS]
+    values = [g(oracles.mixture(probs, weights), labels) for weights in CORNERS]
     assert found.statistic == pytest.approx(min(values), abs=1e-12)
     np.testing.assert_array_equal(found.weights, CORNERS[int(np.argmin(values))])
     assert found.pvalue == oracles.p_value(min(values), expected)
 
 
-@pytest.mark.parametrize("measure", ["ece_conf", "ece_cwise", "skce_ul"])
-def test_the_recentered_null_against_its_transcription(measure):
+@pytest.mark.parametrize("null", ["recentered", "refit"])
+@pytest.mark.parametrize("measure", G)
+def test_searched_replicates_against_their_transcription(measure, null):
     probs, labels = two_members()
-    found = streamed(
-        probs, labels, measure=measure, null="recentered", minimizer=THREE_POINTS, n_resamples=3
-    )
-    mixed = [oracles.mixture(probs, weights) for weights in CORNERS]
-    best = int(np.argmin([G[measure](one, labels) for one in mixed]))
-    assert found.statistic == pytest.approx(G[measure](mixed[best], labels), abs=1e-12)
-    offset = RESIDUAL[measure](mixed[best], labels)
-    key, n = streams.key_of(3), len(labels)
-    expected = []
-    for d in range(3):
-        if measure == "skce_ul":
-            rows = [
-                row for pair in literal_rows(key, d, n // 2) for row in (2 * pair, 2 * pair + 1)
-            ]
-        else:
-            rows = literal_rows(key, d, n)
-        values = [
-            oracles.recentered_value(measure, one[rows], labels[rows], offset) for one in mixed
-        ]
-        expected.append(min(values))
-    np.testing.assert_allclose(found.null_distribution, expected, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("measure", ["ece_conf", "ece_cwise", "skce_ul"])
-def test_the_refitted_null_against_its_transcription(measure):
-    probs, labels = two_members()
-    found = streamed(
-        probs, labels, measure=measure, null="refit", minimizer=THREE_POINTS, n_resamples=3
-    )
+    options = {"measure": measure, "null": null, "minimizer": THREE_POINTS, "n_resamples": 3}
+    found = streamed(probs, labels, **options)
+    g, mixed = G[measure], [oracles.mixture(probs, weights) for weights in CORNERS]
+    best = min(mixed, key=lambda one: g(one, labels))
     likeliest = oracles.mixture(probs, oracles.em_weights(probs, labels))
-    mixed = [oracles.mixture(probs, weights) for weights in CORNERS]
-    key = streams.key_of(3)
-    expected = []
+    offset, key, expected = RESIDUAL[measure](best, labels), streams.key_of(3), []
     for d in range(3):
-        drawn = np.array(
-            [
-                literal_label(p, streams.uniform(key, streams.LABELS, d, n, 0))
-                for n, p in enumerate(likeliest)
-            ]
-        )
-        expected.append(min(G[measure](one, drawn) for one in mixed))
+        if null == "refit":
+            levels = [streams.uniform(key, streams.LABELS, d, n, 0) for n in range(len(labels))]
+            drawn = np.array(list(map(literal_label, likeliest, levels)))
+            expected.append(min(g(one, drawn) for one in mixed))
+        else:
+            rows = literal_rows(key, d, len(labels), 2 if measure == "skce_ul" else 1)
+            drawn = labels[rows]
+            expected.append(
+                min(oracles.recentered_value(measure, one[rows], drawn, offset) for one in mixed)
+            )
     np.testing.assert_allclose(found.null_distribution, expected, rtol=0, atol=1e-12)
+    assert found.statistic == found.minimum == pytest.approx(g(best, labels), abs=1e-12)
 
 
 # Whatever holds the data, and whoever passes over them -----------------------------------------
@@ -415,8 +382,10 @@ def test_the_number_of_threads_changes_no_bit(measure, null):
     assert_same_bits(three, one)
 
 
-@pytest.mark.parametrize("rows_in_range", [2, 100, 1_000, LEAF, 2 * LEAF, 3 * LEAF + 2, 2**16])
-@pytest.mark.parametrize("in_cache", [1, 40, 1_000, chunked._IN_CACHE])
+@pytest.mark.parametrize(
+    ("rows_in_range", "in_cache"),
+    [(2, 1_000), (100, 40), (1_000, 1), (LEAF, 2**16), (3 * LEAF + 2, 1_000), (2**16, 2**16)],
+)
 @pytest.mark.parametrize(("measure", "null"), THREE)
 def test_ranges_and_blocks_of_any_size_give_the_same_numbers(
     rows_in_range, in_cache, measure, null, monkeypatch
@@ -715,25 +684,16 @@ def test_the_usual_null_of_data_beyond_memory_is_recentered_and_that_is_said(mon
 
 def outcomes():
     """Of data with two leaves; the null "recentered" would take a hundred passes to judge itself."""
-    probs, labels = data(LEAF + 77, 2, 2)
-    found = {}
+    few = {"n_resamples": 1, "minimizer": Steepest(max_evaluations=4), "rows_in_range": 512}
+    found = []
     for measure, null in [("ece_conf", "paper"), ("ece_cwise", "permuted"), ("skce_ul", "refit")]:
-        result = streamed(
-            probs,
-            labels,
-            measure=measure,
-            null=NULLS[null],
-            n_resamples=1,
-            minimizer=Steepest(max_evaluations=4),
-            rows_in_range=512,
-        )
-        found[f"{measure} {null}"] = [result.statistic, *result.weights, *result.null_distribution]
+        result = streamed(*data(LEAF + 77, 2, 2), measure=measure, null=NULLS[null], **few)
+        found.append([result.statistic, *result.weights, *result.null_distribution])
     return found
 
 
 def test_the_passes_run_uncompiled_and_give_the_same_numbers():
-    source = Path(hc.__file__).parents[1]
-    path = os.pathsep.join([str(source), str(Path(__file__).parent)])
+    path = os.pathsep.join([str(Path(hc.__file__).parents[1]), str(Path(__file__).parent)])
     done = subprocess.run(
         [sys.executable, __file__],
         env={**os.environ, "PYTHONPATH": path, "NUMBA_DISABLE_JIT": "1"},
@@ -744,11 +704,7 @@ def test_the_passes_run_uncompiled_and_give_the_same_numbers():
     assert done.returncode == 0, f"exit code {done.returncode}\n{done.stderr[-2000:]}"
     answer = json.loads(done.stdout)
     assert answer["compiled"] is False
-    expected = outcomes()
-    assert answer["outcomes"].keys() == expected.keys()
-    for what, numbers in expected.items():
-        found = answer["outcomes"][what]
-        np.testing.assert_allclose(found, numbers, rtol=0, atol=1e-12, err_msg=what)
+    np.testing.assert_allclose(answer["outcomes"], outcomes(), rtol=0, atol=1e-12)
 
 
 if __name__ == "__main__":

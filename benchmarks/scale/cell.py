@@ -56,7 +56,7 @@ def _on_dask(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
         ) as cluster,
         Client(cluster) as client,
     ):
-        engine = hc.engines.Dask(scheduler=client.scheduler.address)
+        engine = client
         small = folder.parent / "warm"
         hc.calibration_test(small, None, engine=engine, **{**options, "n_resamples": 20})
         start = time.perf_counter()

@@ -13,9 +13,8 @@ import pyarrow.parquet as pq
 import zarr
 
 from fuzzing import specimens
-from hullcal.engines._dask_chunks import summary
-from hullcal.engines._dask_origins import origin_of
 from hullcal.engines.stores import open_store
+from hullcal.objectives import dask
 from io_files import CLASSES, LABELS, MEMBERS, NAMED, PROBS, npy_bytes, wide_columns
 
 #: First and last rows of shards; one of them is empty.
@@ -71,31 +70,28 @@ def used(path):
     store = open_store(path)
     # A store without labels gets as many as it needs, unless that is beyond reason.
     given = None if store.labelled else np.zeros(store.n_samples % 10_000, dtype=np.int64)
-    source = origin_of(store, given, classes=None, from_logits=False, from_log=False)
-    step = max(1, min(ROWS, source.rows_at_a_time(1)))
-    starts = itertools.islice(range(0, source.shape[0], step), CHUNKS)
-    bounds = [(first, min(first + step, source.shape[0])) for first in starts]
+    flags = {"from_logits": False, "from_log": False}
+    source = dask._Input.of(store, given, None, flags)
+    n_samples, n_members, n_classes = source.shape
+    row = n_members * n_classes * store.dtype.itemsize
+    step = max(1, min(ROWS, dask._CHUNK // row, -(-n_samples // 2)))
+    starts = itertools.islice(range(0, n_samples, step), CHUNKS)
+    bounds = [(first, min(first + step, n_samples)) for first in starts]
+    labels = dask._parts(source.labels, None, bounds)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # notes of a library go to the worker's log
         try:
-            chunks = source.chunks(_Alone(), bounds)
+            chunks = [
+                dask._checked(store, truth, ends, n_samples, source.reading)
+                for truth, ends in zip(labels, bounds, strict=True)
+            ]
         except MemoryError:
             return "refused for memory"  # the client tells it as an EngineError
     for (first, last), chunk in zip(bounds, chunks, strict=True):
-        assert chunk.rows.probs.shape == (last - first, *source.shape[1:])
+        assert chunk.rows.probs.shape == (last - first, n_members, n_classes)
         assert chunk.rows.labels.shape == (last - first,)
         assert np.isfinite(chunk.rows.probs).all()
         assert chunk.rows.labels.min() >= 0
-        assert chunk.rows.labels.max() < source.shape[2]
-        summary(chunk)
+        assert chunk.rows.labels.max() < n_classes
+        dask._summary(chunk)
     return "read"
-
-
-class _Alone:
-    """A client that works itself, and at once."""
-
-    def submit(self, call, *arguments, pure):
-        return call(*arguments)
-
-    def compute(self, values):
-        return values
