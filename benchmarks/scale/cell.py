@@ -56,11 +56,10 @@ def _on_dask(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
         ) as cluster,
         Client(cluster) as client,
     ):
-        engine = client
         small = folder.parent / "warm"
-        hc.calibration_test(small, None, engine=engine, **{**options, "n_resamples": 20})
+        hc.calibration_test(small, None, engine=client, **{**options, "n_resamples": 20})
         start = time.perf_counter()
-        result = hc.calibration_test(folder, None, engine=engine, **options)
+        result = hc.calibration_test(folder, None, engine=client, **options)
         return _figures(result, time.perf_counter() - start)
 
 
