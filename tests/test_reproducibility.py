@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import hullcal as hc
-from hullcal.minimizers import Pairwise, Steepest
+from hullcal.minimizers import Steepest
 
 N_SAMPLES, N_MEMBERS, N_CLASSES = 300, 3, 3
-QUICK = {"n_resamples": 39, "minimizer": Pairwise(max_evaluations=60), "rng": 7}
+QUICK = {"n_resamples": 39, "minimizer": Steepest(max_evaluations=60), "rng": 7}
 
 
 def predictions(n_samples=N_SAMPLES, seed=5):
@@ -98,57 +98,6 @@ def test_a_small_change_of_one_prediction_is_seen_in_the_result():
     assert bits(outcome(probs)) != bits(outcome())
 
 
-# -- engines ------------------------------------------------------------------------------------------
-
-LARGE = {"n_resamples": 9, "alpha": 0.2, "rng": 3, "minimizer": Steepest(max_evaluations=12)}
-
-
-@pytest.fixture(scope="module")
-def client():
-    pytest.importorskip("distributed")
-    pytest.importorskip("pyarrow")
-    pytest.importorskip("zarr")
-    from dask_cluster import processes
-
-    with processes(2) as client:
-        yield client
-
-
-@pytest.mark.parametrize(
-    ("measure", "null"), [("ece_conf", "recentered"), ("ece_cwise", "refit"), ("skce_ul", "refit")]
-)
-def test_threads_chunks_maps_and_workers_find_the_same_bits(
-    measure, null, client, monkeypatch, tmp_path
-):
-    import dask.array as da
-
-    from dask_cluster import use_small_ranges
-
-    use_small_ranges(monkeypatch)
-    probs, labels = predictions(4999)
-    options = LARGE | {"measure": measure, "null": null}
-    expected = hc.calibration_test(probs, labels, **options)
-    np.save(tmp_path / "probs.npy", probs)
-    mapped = np.load(tmp_path / "probs.npy", mmap_mode="r")
-    for n_jobs in (2, 3):
-        found = hc.calibration_test(mapped, labels, n_jobs=n_jobs, **options)
-        assert bits(found) == bits(expected), n_jobs
-    engine = hc.engines.Dask(scheduler=client.scheduler.address)
-    for chunks in ((4999, 3, 3), ((1, 2998, 2000), 2, 1)):
-        lazy = da.from_array(probs, chunks=chunks)
-        found = hc.calibration_test(lazy, labels, engine=engine, **options)
-        assert bits(found) == bits(expected), chunks
-    # Packed in memory, rows are added up in another order: p-values are the same, last bits are not.
-    monkeypatch.setattr("hullcal.engines.local._MANY_ROWS", 2**62)
-    packed = hc.calibration_test(probs, labels, **options)
-    assert packed.pvalue == expected.pvalue
-    np.testing.assert_allclose(
-        packed.null_distribution, expected.null_distribution, rtol=0, atol=1e-12
-    )
-    other = hc.calibration_test(probs, labels, **(options | {"rng": 4}))
-    assert bits(other) != bits(packed)
-
-
 # -- what is stored -----------------------------------------------------------------------------------
 
 
@@ -193,7 +142,7 @@ def test_a_journal_carries_seed_version_and_configuration_and_repeats_the_run(tm
     kept = json.loads(line)["configuration"]
     assert kept["seed"] == first.seed
     assert kept["version"] == hc.__version__
-    assert kept["names"] == ["ece_conf", "pairwise", "stacked"]
+    assert kept["names"] == ["ece_conf", "steepest", "stacked"]
     assert kept["settings"] == first.settings
     assert (kept["D"], kept["sizes"]) == (39, [N_SAMPLES, N_MEMBERS, N_CLASSES])
     assert bits(outcome(rng=None, journal=tmp_path)) == bits(first)
@@ -201,10 +150,10 @@ def test_a_journal_carries_seed_version_and_configuration_and_repeats_the_run(tm
 
 def test_a_report_carries_seed_configuration_and_versions():
     assessed = hc.assessment.assess(
-        PROBS, LABELS, n_resamples=39, rng=424_242, minimizer=Pairwise(max_evaluations=61)
+        PROBS, LABELS, n_resamples=39, rng=424_242, minimizer=Steepest(max_evaluations=61)
     )
     page = html.unescape(hc.report.render(assessed, command="hullcal test set.npz --seed 424242"))
-    for fact in ("424242", "pairwise, 61 evaluations", "stacked", "refit", "ece_conf"):
+    for fact in ("424242", "steepest, 61 evaluations", "stacked", "refit", "ece_conf"):
         assert fact in page
     assert "hullcal test set.npz --seed 424242" in page
     for name, version in versions().items():
@@ -219,24 +168,17 @@ def versions():
     return {"hullcal": hc.__version__, "Python": platform.python_version(), **packages}
 
 
-def test_json_carries_seed_configuration_and_the_version_of_hullcal():
+def test_json_carries_seed_configuration_and_versions():
     document = json.loads(hc.io.to_json(outcome()))
     assert document["version"] == hc.__version__
     (entry,) = document["results"]
     assert entry["seed"] == 7
     assert entry["settings"] == {
         "measure": {"n_bins": 10},
-        "minimizer": {"max_evaluations": 60},
+        "minimizer": {"max_evaluations": 60, "best_evaluations": 60},
         "null": {},
     }
-    assert (entry["measure"], entry["null"], entry["minimizer"]) == (
-        "ece_conf",
-        "stacked",
-        "pairwise",
-    )
-
-
-def test_json_carries_the_versions_of_what_computed():
-    document = json.loads(hc.io.to_json(outcome()))
+    names = [entry[name] for name in ("measure", "null", "minimizer")]
+    assert names == ["ece_conf", "stacked", "steepest"]
     expected = {name.lower(): version for name, version in versions().items()}
     assert document["versions"] == expected

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import hullcal as hc
-from hullcal.engines import local
-from hullcal.nulls import _journal
+from hullcal import resampling
+from hullcal.objectives import opening
 
 NULLS = ["paper", "recentered", "refit", "stacked"]
 OPTIONS = {"n_resamples": 60, "rng": 3}
@@ -206,17 +206,17 @@ def test_the_same_rows_in_another_order_are_other_data(members, measure, tmp_pat
 def test_passes_over_rows_have_the_fingerprint_of_packed_data(monkeypatch):
     probs, labels = data()
     found = []
-    check = _journal.ResamplingJournal.check_data
+    check = resampling.ResamplingJournal.check_data
 
     def kept(journal, statistic, fingerprint):
         found.append(fingerprint)
         return check(journal, statistic, fingerprint)
 
-    monkeypatch.setattr(_journal.ResamplingJournal, "check_data", kept)
+    monkeypatch.setattr(resampling.ResamplingJournal, "check_data", kept)
     with tempfile.TemporaryDirectory() as folder:
         for many in (10**9, 1):
-            monkeypatch.setattr(local, "_MANY_ROWS", many)
-            monkeypatch.setattr(local, "_LARGE", many)
+            monkeypatch.setattr(opening, "_MANY_ROWS", many)
+            monkeypatch.setattr(opening, "_LARGE", many)
             hc.calibration_test(probs, labels, journal=folder, **OPTIONS)
     packed, passed = found
     np.testing.assert_allclose(passed, packed, rtol=1e-13)
