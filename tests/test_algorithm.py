@@ -14,9 +14,10 @@ import pytest
 
 import hullcal as hc
 import oracles
-from hullcal.algorithm import algorithm_1, check_options
+from hullcal.algorithm import algorithm_1
 from hullcal.minimizers import Cobyla, Pairwise, Random, Steepest
 from hullcal.objectives.opening import open_set
+from hullcal.resampling import Loop
 
 MEASURES = hc.measures.available()
 NULLS = hc.nulls.available()
@@ -656,14 +657,14 @@ def test_a_handful_of_rows_is_enough(null, measure):
 
 def test_data_that_are_open_are_tested_again_without_a_copy():
     probs, labels = random_set()
-    asked = {"n_resamples": 39, "alpha": 0.05, "rng": 3, "n_jobs": 1}
+    asked = {"n_resamples": 39, "rng": 3}
+    loop = Loop(n_resamples=39, seed=3)
     with open_set(probs, labels) as data:
         packed = []
         for null in ("recentered", "refit"):
             reference = hc.nulls.resolve(null)
-            options = check_options(reference, stop_after=None, journal=None, **asked)
             found = algorithm_1(
-                data, hc.ConfidenceECE(), reference, SEARCH, progress=False, **options
+                data, hc.ConfidenceECE(), reference, SEARCH, loop, alpha=0.05, progress=False
             )
             expected = hc.calibration_test(probs, labels, null=null, minimizer=SEARCH, **asked)
             assert found == expected

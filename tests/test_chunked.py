@@ -601,7 +601,9 @@ class Deciles(hc.ConfidenceECE):
         {"minimizer": "exact"},
         {"minimizer": minimizers.Pairwise(max_evaluations=30)},
     ],
-    ids=lambda settings: "-".join(str(getattr(each, "name", each)) for each in settings.values()),
+    ids=lambda settings: "-".join(
+        getattr(each, "name", getattr(each, "__name__", str(each))) for each in settings.values()
+    ),
 )
 def test_what_does_not_add_up_or_needs_the_predictions_goes_on_in_memory(settings, monkeypatch):
     def of(*_):

@@ -14,7 +14,7 @@ from hullcal.pvalues import monte_carlo
 from hullcal.resampling import Loop, kept_in, kept_seed
 
 STOPPING = ["paper", "recentered", "refit"]
-KEY = np.zeros(2, dtype=np.uint64)
+SEED = 0
 judge = partial(hc.calibration_test, minimizer=Pairwise(max_evaluations=30), alpha=0.1, rng=0)
 
 
@@ -119,7 +119,7 @@ def test_progress_reaches_its_end_when_the_run_stops():
 def test_under_the_null_the_p_value_is_at_most_alpha_with_chance_at_most_alpha(h):
     # All ranks of the statistic among D values are equally likely, and so are all orders: enumerate them.
     n_resamples = 6
-    loop = Loop(n_resamples=n_resamples, key=KEY, stop_after=h)
+    loop = Loop(n_resamples=n_resamples, seed=SEED, stop_after=h)
     found = []
     for order in itertools.permutations(range(n_resamples + 1)):
         statistic, values = float(order[0]), np.array(order[1:], dtype=np.float64)
@@ -148,12 +148,12 @@ def test_a_null_whose_resamples_are_run_together_cannot_stop():
 
 def test_blocks_are_no_larger_than_is_asked_and_waves_end_where_enough_is_known():
     values, calls = np.arange(20.0), []
-    whole = Loop(n_resamples=5, key=KEY).run(block_of(values, calls), 0.0, together=2, n_jobs=1)
+    whole = Loop(n_resamples=5, seed=SEED).run(block_of(values, calls), 0.0, together=2, n_jobs=1)
     np.testing.assert_array_equal(whole, np.column_stack([np.arange(5.0), np.full(5, 3.0)]))
     assert calls == [(0, 2), (2, 4), (4, 5)]
     calls.clear()
     # Waves of twice the exceedances that are enough; the second to reach 4.5 is 6, which is left out.
-    found = Loop(n_resamples=20, key=KEY, stop_after=2).run(
+    found = Loop(n_resamples=20, seed=SEED, stop_after=2).run(
         block_of(values, calls), 4.5, together=20, n_jobs=1
     )
     np.testing.assert_array_equal(found[:, 0], np.arange(6))
@@ -163,7 +163,7 @@ def test_blocks_are_no_larger_than_is_asked_and_waves_end_where_enough_is_known(
 @pytest.mark.parametrize("stop_after", [None, 4])
 def test_threads_share_a_wave_and_change_no_value(stop_after):
     values, calls = np.arange(50.0), []
-    loop = Loop(n_resamples=50, key=KEY, stop_after=stop_after)
+    loop = Loop(n_resamples=50, seed=SEED, stop_after=stop_after)
     found = loop.run(block_of(values, calls), 60.0, together=50, n_jobs=3)
     np.testing.assert_array_equal(found[:, 0], values)
     # Four blocks a thread of all replicates, or one a thread of a wave of eight.

@@ -54,7 +54,9 @@ def objective_of(probs, labels, measure="ece_conf"):
 def distribution(null, objective, search, n_resamples):
     """Line 7 and lines 1 to 5."""
     best = search.observed(objective, KEY)
-    return best, null.distribution(objective, best, search, Loop(n_resamples=n_resamples, key=KEY))
+    return best, null.distribution(
+        objective, best, search, Loop(n_resamples=n_resamples, seed=SEED)
+    )
 
 
 def seen_by_a_measure(probs, labels, n_resamples, **options):
@@ -605,7 +607,7 @@ def test_the_score_counts_exceedances_and_breaks_ties_by_the_statistic():
 def test_combinations_are_told_in_resamples_each_once(budget, n_resamples, expected):
     told = []
     objective = objective_of(*random_set(10, 8, 2, 3))
-    loop = Loop(n_resamples=n_resamples, key=KEY, progress=lambda *each: told.append(each))
+    loop = Loop(n_resamples=n_resamples, seed=SEED, progress=lambda *each: told.append(each))
     rank = maximized._Rank(objective, objective.starts(), loop, budget)
     rank.values(np.full((budget, 2), 0.5), np.zeros(budget, dtype=np.int64))
     assert told == [(done, n_resamples) for done in expected]

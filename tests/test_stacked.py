@@ -7,13 +7,13 @@ import hullcal as hc
 import oracles
 from hullcal._compiled.streams import SIGNS, key_of, uniform
 from hullcal.minimizers import Pairwise, Steepest
-from hullcal.nulls import _pool, _worlds, stacked
-from hullcal.nulls._pool import _RIDGE, FLOOR, pooled
-from hullcal.nulls._worlds import World
+from hullcal.nulls import stacked
+from hullcal.nulls.stacked import _PRIOR, FLOOR, World, pooled
 from hullcal.objectives.opening import packed
 from hullcal.resampling import Loop, kept_in
 
-KEY = key_of(5)
+SEED = 5
+KEY = key_of(SEED)
 
 
 def objective_of(probs, labels):
@@ -49,7 +49,7 @@ def test_the_pool_is_the_maximum_of_its_penalised_likelihood():
     fitted, misfit, *_ = np.linalg.lstsq(features.reshape(3, -1).T, moved.ravel())
     np.testing.assert_allclose(misfit, 0.0, atol=1e-20)
     observed = np.eye(3)[objective.labels[0]].T
-    gradient = np.tensordot(features, observed - model, axes=2) - _RIDGE * fitted
+    gradient = np.tensordot(features, observed - model, axes=2) - _PRIOR * fitted
     np.testing.assert_allclose(gradient, 0.0, atol=1e-6)
     assert np.abs(fitted).max() > 0.1
 
@@ -58,8 +58,8 @@ def test_the_pool_is_the_maximum_of_its_penalised_likelihood():
 def test_the_pool_is_fitted_to_all_rows_whatever_is_held_at_a_time(held, monkeypatch):
     objective, average, expected = pool_of(*random_set(17, 60, 2, 3))
     # Two members of three classes are six numbers a row.
-    monkeypatch.setattr(_pool, "_HELD", held)
-    sizes = [rows.stop - rows.start for rows, *_ in _pool._blocks(objective.members, average)]
+    monkeypatch.setattr(stacked, "_HELD", held)
+    sizes = [rows.stop - rows.start for rows, *_ in stacked._logarithms(objective.members, average)]
     assert sum(sizes) == 60
     assert max(sizes) == max(1, held // 6)
     again = pooled(objective.members, objective.labels[0], average)
@@ -171,12 +171,12 @@ def test_entries_are_what_is_not_negligible_in_predictions_or_model():
 
 def test_groups_are_cut_at_quantiles_into_at_most_twenty_of_twenty():
     p = np.random.default_rng(0).permutation(np.arange(1000) / 1000)
-    groups = _worlds._groups(p)
+    groups = stacked._groups(p)
     np.testing.assert_array_equal(np.bincount(groups), np.full(20, 50))
     assert (np.diff(groups[np.argsort(p)]) >= 0).all()
-    assert _worlds._groups(np.arange(59) / 59).max() == 1
-    assert _worlds._groups(np.arange(60) / 60).max() == 2
-    assert set(_worlds._groups(np.arange(5) / 5)) == {0}
+    assert stacked._groups(np.arange(59) / 59).max() == 1
+    assert stacked._groups(np.arange(60) / 60).max() == 2
+    assert set(stacked._groups(np.arange(5) / 5)) == {0}
 
 
 def test_predicted_classes_have_groups_of_their_own():
@@ -184,7 +184,7 @@ def test_predicted_classes_have_groups_of_their_own():
     predicted = world.classes == p.argmax(axis=1)[rows_of(world)]
     assert not set(world.groups[predicted]) & set(world.groups[~predicted])
     for kind in (predicted, ~predicted):
-        literal = _worlds._groups(world.p[kind])
+        literal = stacked._groups(world.p[kind])
         np.testing.assert_array_equal(world.groups[kind] - world.groups[kind].min(), literal)
 
 
@@ -197,7 +197,7 @@ def test_a_balanced_departure_has_room_and_adds_up_to_nothing():
         ([0.3, 0.2], [0.5, 0.5], [0.0, 0.0]),
     ):
         row = np.array(departure)
-        _worlds._balance(row, np.array(room))
+        stacked._balance(row, np.array(room))
         np.testing.assert_allclose(row, expected, atol=1e-15)
 
 
@@ -349,7 +349,7 @@ def test_labels_of_a_replicate_do_not_depend_on_the_block_it_is_in():
 def run(objective, search, n_resamples, **options):
     """What the search finds, and lines 1 to 5."""
     best = search.observed(objective, KEY)
-    loop = Loop(n_resamples=n_resamples, key=KEY, **options)
+    loop = Loop(n_resamples=n_resamples, seed=SEED, **options)
     return best, hc.nulls.Stacked().distribution(objective, best, search, loop)
 
 

@@ -1,68 +1,80 @@
-"""Finding the measures, searches and nulls: every public file of a folder is one."""
+"""One registry for measures, searches and nulls: every public file of a folder is one."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Mapping
+import sys
 from dataclasses import replace
-from types import ModuleType
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import Any, Generic, TypeVar
 
 from hullcal._validation import refusal
 
 Value = TypeVar("Value")
 
 
-def discover(package: ModuleType, base: type) -> dict[str, Any]:
-    """Default values, by name, of the public subclasses of `base` in the package's public files."""
-    found: dict[str, Any] = {}
-    for info in pkgutil.iter_modules(package.__path__):
-        if info.name.startswith("_"):
-            continue
-        module = importlib.import_module(f"{package.__name__}.{info.name}")
-        for kind in vars(module).values():
-            mine = isinstance(kind, type) and kind.__module__ == module.__name__
-            if mine and issubclass(kind, base) and not kind.__name__.startswith("_"):
-                found.update({value.name: value for value in kind.defaults()})
-    return found
+class Registry(Generic[Value]):
+    """Default values of the public subclasses of `base` in a package's public files, by name.
 
+    A number behind a name, as in ``ece_conf:5``, is the value's field `number`.
+    """
 
-def named(
-    name: object,
-    registry: Mapping[str, Value],
-    parameter: str,
-    alternative: str,
-    number: str | None = None,
-) -> Value:
-    """Look a name up; a number behind it, as in ``ece_conf:5``, is the value's field `number`."""
-    plain, colon, digits = name.partition(":") if isinstance(name, str) else ("", "", "")
-    if plain not in registry or (colon and number is None):
-        rule = f"must be one of {', '.join(sorted(registry))}, or {alternative}"
-        raise refusal(parameter, rule, f"{name!r:.80}", "Mind the spelling.")
-    value: Any = registry[plain]
-    if not colon or number is None:
-        return registry[plain]
-    # "bins" of n_bins, "evaluations" of max_evaluations.
-    what = number.partition("_")[2]
-    if not hasattr(value, number):
-        raise refusal(parameter, f"{plain} has no {what}", repr(name), f"Write {plain!r}.")
-    # More digits would be no number of bins or evaluations.
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 18 and int(digits) > 0):
-        rule = f"must have a positive number of {what}, as in {plain}:50"
-        raise refusal(parameter, rule, f"{name!r:.80}", "Correct the number.")
-    changed: Value = replace(value, **{number: int(digits)})
-    return changed
+    def __init__(
+        self, package: str, base: type[Value], parameter: str, *, number: str | None = None
+    ) -> None:
+        self._package, self._base, self._parameter = package, base, parameter
+        self._number = number
 
+    @cached_property
+    def _values(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for info in pkgutil.iter_modules(sys.modules[self._package].__path__):
+            if info.name.startswith("_"):
+                continue
+            module = importlib.import_module(f"{self._package}.{info.name}")
+            for kind in vars(module).values():
+                mine = isinstance(kind, type) and kind.__module__ == module.__name__
+                if mine and issubclass(kind, self._base) and not kind.__name__.startswith("_"):
+                    found.update({value.name: value for value in kind.defaults()})
+        return found
 
-def class_names(registry: Mapping[str, object]) -> list[str]:
-    """The classes of these values, by name."""
-    return sorted({type(value).__name__ for value in registry.values()})
+    def available(self) -> tuple[str, ...]:
+        """The names that are accepted."""
+        return tuple(sorted(self._values))
 
+    def resolve(self, given: str | Value) -> Value:
+        """The value of a name; a value as it is."""
+        if isinstance(given, self._base):
+            return given
+        name, number, parameter = given, self._number, self._parameter
+        plain, colon, digits = name.partition(":") if isinstance(name, str) else ("", "", "")
+        if plain not in self._values or (colon and number is None):
+            rule = f"must be one of {', '.join(self.available())}, or a {self._base.__name__}"
+            if parameter == "measure":
+                rule += " or a callable g(probs, labels)"
+            raise refusal(parameter, rule, f"{name!r:.80}", "Mind the spelling.")
+        value: Any = self._values[plain]
+        if colon and number is not None:
+            # "bins" of n_bins, "evaluations" of max_evaluations.
+            what = number.partition("_")[2]
+            if not hasattr(value, number):
+                raise refusal(parameter, f"{plain} has no {what}", repr(name), f"Write {plain!r}.")
+            # More digits would be no number of bins or evaluations.
+            if not (digits.isascii() and digits.isdigit() and len(digits) <= 18 and int(digits)):
+                rule = f"must have a positive number of {what}, as in {plain}:50"
+                raise refusal(parameter, rule, f"{name!r:.80}", "Correct the number.")
+            value = replace(value, **{number: int(digits)})
+        found: Value = value
+        return found
 
-def class_named(name: str, registry: Mapping[str, object], module: str) -> type:
-    """One of these classes, or the error of an attribute that a module does not have."""
-    for value in registry.values():
-        if type(value).__name__ == name:
-            return type(value)
-    raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    def class_named(self, name: str) -> type:
+        """One of the classes, or the error of an attribute that a module does not have."""
+        for value in self._values.values():
+            if type(value).__name__ == name:
+                return type(value)
+        raise AttributeError(f"module {self._package!r} has no attribute {name!r}")
+
+    def class_names(self) -> list[str]:
+        """The classes, by name."""
+        return sorted({type(value).__name__ for value in self._values.values()})

@@ -26,8 +26,7 @@ from hullcal.notes import Note
 from hullcal.nulls import ONE_CALIBRATED, Null
 from hullcal.objectives.base import Objective
 from hullcal.objectives.opening import LabelledSet, open_set
-from hullcal.progress import reporting
-from hullcal.resampling import Loop, Progress, kept_in, kept_seed
+from hullcal.resampling import Loop, Progress, kept_seed
 from hullcal.results import CalibrationTestResult, MinimizeResult
 from hullcal.sets import ClassifierSet
 
@@ -115,18 +114,18 @@ def calibration_test(
     """
     g, search = measures.resolve(measure), minimizers.resolve(minimizer)
     reference = None if null is None else nulls.resolve(null)
-    options = check_options(
+    loop = check_loop(
         reference,
         n_resamples=n_resamples,
-        alpha=alpha,
         stop_after=stop_after,
         journal=journal,
         rng=rng,
         n_jobs=n_jobs,
     )
+    alpha = check_level(alpha, loop.n_resamples)
     given: dict[str, Any] = {"classes": classes, "from_logits": from_logits, "from_log": from_log}
     with open_set(probs, labels, engine=engine, **given) as data:
-        return algorithm_1(data, g, reference, search, progress=progress, **options)
+        return algorithm_1(data, g, reference, search, loop, alpha=alpha, progress=progress)
 
 
 def algorithm_1(
@@ -134,49 +133,43 @@ def algorithm_1(
     measure: Measure,
     null: Null | None,
     minimizer: Minimizer,
+    loop: Loop,
     *,
-    n_resamples: int,
     alpha: float,
-    stop_after: int | None,
-    journal: str | Path | None,
-    seed: int,
-    n_jobs: int,
     progress: bool | Progress,
 ) -> CalibrationTestResult:
     """Algorithm 1 on data that are open, with options that were checked."""
     reference, search = settled(data, measure, null, minimizer)
-    objective = _objective(data, measure, reference, search, n_jobs=n_jobs)  # λ ↦ g(p_λ, D)
+    in_memory = _in_memory(measure, reference, search)
+    objective = data.objective(measure, in_memory=in_memory, n_jobs=loop.n_jobs)  # λ ↦ g(p_λ, D)
     settings: dict[str, Any] = {
         "measure": objective.measure.settings(),
         "minimizer": search.settings(),
         "null": reference.settings(),
     }
-    if stop_after is not None:
+    if loop.stop_after is not None:
         # D too, as such a run may leave fewer null values.
-        settings |= {"stop_after": stop_after, "n_resamples": n_resamples}
+        settings |= {"stop_after": loop.stop_after, "n_resamples": loop.n_resamples}
+    names: dict[str, Any] = {
+        "measure": measure.name,
+        "null": reference.name,
+        "minimizer": search.name,
+    }
+    sizes: dict[str, Any] = {"n_samples": data.n_samples, "n_classes": data.n_classes}
     configuration = {
         "version": hullcal.__version__,
-        "names": (measure.name, search.name, reference.name),
         "settings": settings,
-        "seed": seed,
-        "D": n_resamples,
-        "sizes": (data.n_samples, data.n_members, data.n_classes),
+        "seed": loop.seed,
+        "D": loop.n_resamples,
+        "M": data.n_members,
+        **names,
+        **sizes,
     }
-    key = key_of(seed)
-    with reporting(progress) as report, kept_in(journal, configuration) as kept:
+    with loop.opened(configuration, progress) as running:
         line_7 = search.observed if reference.searches_replicates else search.best
-        best = line_7(objective, key)
-        if kept is not None:
-            kept.check_data(float(best.values[0]), objective.fingerprint())
-        loop = Loop(
-            n_resamples=n_resamples,
-            key=key,
-            n_jobs=n_jobs,
-            progress=report,
-            stop_after=stop_after,
-            journal=kept,
-        )
-        replicates = reference.distribution(objective, best, search, loop)  # lines 1 to 5
+        best = line_7(objective, running.key)
+        running.check_data(float(best.values[0]), objective)
+        replicates = reference.distribution(objective, best, search, running)  # lines 1 to 5
     found = {
         "statistic": float(best.means[0]),
         "minimum": float(best.values[0]),
@@ -187,42 +180,34 @@ def algorithm_1(
     }
     found["weights"] = data.distinct.share(found["weights"])
     found["n_evaluations"] += int(best.n_evaluations[0])
-    notes = [*data.notes, *_impossible(objective), *found["notes"]]
+    found["notes"] = (*data.notes, *_impossible(objective), *found["notes"])
     if null is None and reference.name != nulls.USUAL:
-        notes.append(Note("beyond_memory", {"null": reference.name, "usual": nulls.USUAL}))
-    n_kept = len(found["null_distribution"])
-    if n_kept < n_resamples:
-        stopped = {"resample": n_kept + 1, "of_resamples": n_resamples, "stop_after": stop_after}
-        notes.append(Note("stopped", stopped))
-    found["notes"] = tuple(notes)
+        beyond = Note("beyond_memory", {"null": reference.name, "usual": nulls.USUAL})
+        found["notes"] += (beyond,)
+    found["notes"] += loop.notes(len(found["null_distribution"]))
     # Lines 6 and 8 are properties of the result: its critical value, and whether it is rejected.
     return CalibrationTestResult(
         **found,
+        **names,
+        **sizes,
         alpha=alpha,
         hypothesis=reference.hypothesis if data.n_members > 1 else ONE_CALIBRATED,
-        measure=measure.name,
-        null=reference.name,
-        minimizer=search.name,
         settings=settings,
-        seed=seed,
-        n_samples=data.n_samples,
-        n_classes=data.n_classes,
+        seed=loop.seed,
         members=data.members,
     )
 
 
-def check_options(
+def check_loop(
     null: Null | None,
     *,
     n_resamples: int,
-    alpha: float,
     stop_after: int | None,
     journal: str | Path | None,
     rng: int | np.random.Generator | None,
     n_jobs: int,
-) -> dict[str, Any]:
-    """The options of `algorithm_1`, checked before data are looked at."""
-    alpha, n_resamples = check_level(alpha, n_resamples)
+) -> Loop:
+    """How replicates are to be run, checked before data are looked at."""
     if null is not None and not null.one_by_one:
         for name, value in (("stop_after", stop_after), ("journal", journal)):
             if value is not None:
@@ -230,27 +215,25 @@ def check_options(
                     f"`{name}` must be None with null `{null.name}`, whose resamples are run together; "
                     f'got {str(value)!r}. Leave it out, or use null="stacked".'
                 )
-    return {
-        "n_resamples": n_resamples,
-        "alpha": alpha,
-        "stop_after": None if stop_after is None else check_integer(stop_after, "stop_after", 2),
-        "journal": journal,
-        "seed": check_seed(rng if rng is not None or journal is None else kept_seed(journal)),
-        "n_jobs": check_jobs(n_jobs),
-    }
+    return Loop(
+        n_resamples=check_integer(n_resamples, "n_resamples", 1),
+        seed=check_seed(rng if rng is not None or journal is None else kept_seed(journal)),
+        n_jobs=check_jobs(n_jobs),
+        stop_after=None if stop_after is None else check_integer(stop_after, "stop_after", 2),
+        folder=journal,
+    )
 
 
-def check_level(alpha: float, n_resamples: int) -> tuple[float, int]:
-    """Both, checked; a warning if they cannot reject together."""
+def check_level(alpha: float, n_resamples: int) -> float:
+    """The level, checked; a warning if so many resamples cannot reject at it."""
     alpha = check_fraction(alpha, "alpha")
-    n_resamples = check_integer(n_resamples, "n_resamples", 1)
     if pvalues.rejections_allowed(n_resamples, alpha) == 0:
         warn(
             f"no p-value of {n_resamples} resamples can be {alpha:g} or less, so nothing can be "
             f"rejected; the smallest `n_resamples` that could is "
             f"{pvalues.smallest_n_resamples(alpha)}."
         )
-    return alpha, n_resamples
+    return alpha
 
 
 def settled(
@@ -271,13 +254,6 @@ def settled(
 
 def _in_memory(measure: Measure, null: Null, minimizer: Minimizer) -> bool:
     return null.needs_predictions(measure) or minimizer.needs_predictions
-
-
-def _objective(
-    data: LabelledSet, measure: Measure, null: Null, minimizer: Minimizer, *, n_jobs: int
-) -> Objective:
-    in_memory = _in_memory(measure, null, minimizer)
-    return data.objective(measure, in_memory=in_memory, n_jobs=n_jobs)
 
 
 def _impossible(objective: Objective) -> tuple[Note, ...]:

@@ -16,7 +16,7 @@ from hullcal import measures as measure_room
 from hullcal import minimizers, uncertainty
 from hullcal import nulls as null_room
 from hullcal._validation import HullcalWarning, InvalidInputError, check_seed, warn
-from hullcal.algorithm import algorithm_1, check_options, settled
+from hullcal.algorithm import algorithm_1, check_level, check_loop, settled
 from hullcal.io.journal import check_folder
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
@@ -88,15 +88,17 @@ def assess(
         rng = next((seed for seed in seeds if seed is not None), None)
     asked: dict[str, Any] = {
         "n_resamples": n_resamples,
-        "alpha": alpha,
         "stop_after": stop_after,
         "rng": check_seed(rng),
         "n_jobs": n_jobs,
     }
-    options = []
-    for (_, reference), folder in zip(tests, folders, strict=True):
-        options.append(check_options(reference, journal=folder, **asked))
-    _check_adjusted(options[0]["n_resamples"], options[0]["alpha"], len(chosen))
+    loops = [
+        check_loop(reference, journal=folder, **asked)
+        for (_, reference), folder in zip(tests, folders, strict=True)
+    ]
+    n = loops[0].n_resamples
+    alpha = check_level(alpha, n)
+    _check_adjusted(n, alpha, len(chosen))
     given = {"classes": classes, "from_logits": from_logits, "from_log": from_log}
     with open_set(probs, labels, engine=engine, **given) as data:
         # What cannot be run is refused before the first test, not after hours of them.
@@ -105,11 +107,11 @@ def assess(
             warnings.simplefilter("ignore", HullcalWarning)
             names = [settled(data, g, reference, search)[0].name for g, reference in tests]
         results: list[CalibrationTestResult] = []
-        for (g, reference), null, own in zip(tests, names, options, strict=True):
-            n = own["n_resamples"]
+        for (g, reference), null, loop in zip(tests, names, loops, strict=True):
             report = _of_all(progress, f"{g.name}, {null}", n * len(results), n * len(tests))
             report(0, 0)
-            results.append(algorithm_1(data, g, reference, search, progress=report, **own))
+            found = algorithm_1(data, g, reference, search, loop, alpha=alpha, progress=report)
+            results.append(found)
     return Assessment(data, tuple(results))
 
 

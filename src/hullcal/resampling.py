@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hullcal._compiled.streams import key_of
 from hullcal._validation import InvalidInputError
 from hullcal.io.journal import Journal, Words, check_folder, columns_of, configuration_of
+from hullcal.notes import Note
+from hullcal.objectives.base import Objective
+from hullcal.progress import reporting
 from hullcal.pvalues import exceeds
 from hullcal.threads import blocks, in_order
 
@@ -31,12 +36,28 @@ class Loop:
     """How replicates are run: how many, from which stream, on how many threads."""
 
     n_resamples: int
-    key: NDArray[np.uint64]
+    seed: int
     n_jobs: int = 1
-    progress: Progress | None = None
     #: Exceedances that are enough, if not all resamples have to be run.
     stop_after: int | None = None
+    #: The folder where finished resamples are kept.
+    folder: str | Path | None = None
+    #: What is told of progress, and the journal, while the loop is open.
+    progress: Progress | None = None
     journal: ResamplingJournal | None = None
+
+    @cached_property
+    def key(self) -> NDArray[np.uint64]:
+        """The key of all random streams."""
+        return key_of(self.seed)
+
+    @contextmanager
+    def opened(self, configuration: Mapping[str, Any], progress: bool | Progress) -> Iterator[Loop]:
+        """This loop with its progress and its journal, continued or begun."""
+        with ExitStack() as stack:
+            report = stack.enter_context(reporting(progress))
+            kept = stack.enter_context(kept_in(self.folder, configuration))
+            yield replace(self, progress=report, journal=kept)
 
     def run(
         self,
@@ -73,6 +94,18 @@ class Loop:
                     report(n, n)
                 return out[:enough]
         return out
+
+    def check_data(self, statistic: float, objective: Objective) -> None:
+        """Refuse a journal of other data."""
+        if self.journal is not None:
+            self.journal.check_data(statistic, objective.fingerprint())
+
+    def notes(self, n_kept: int) -> tuple[Note, ...]:
+        """What to know of a run that left so many null values."""
+        n, h = self.n_resamples, self.stop_after
+        if n_kept == n:
+            return ()
+        return (Note("stopped", {"resample": n_kept + 1, "of_resamples": n, "stop_after": h}),)
 
     def _enough(self, values: Floats, statistic: float) -> int | None:
         """How many null values to keep once enough of them have reached the statistic.

@@ -76,9 +76,13 @@ def used(path):
         last = min(first + ROWS, n_samples)
         labels = None if source.labels is None else source.labels[first:last]
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # notes of a library go to the worker's log
+            warnings.simplefilter(
+                "ignore", UserWarning
+            )  # notes of a library go to the worker's log
             try:
-                chunk = dask._checked(source.probs, labels, (first, last), n_samples, source.reading)
+                chunk = dask._checked(
+                    source.probs, labels, (first, last), n_samples, source.reading
+                )
             except MemoryError:
                 return "refused for memory"  # the client tells it as an EngineError
         assert chunk.rows.probs.shape == (last - first, *source.shape[1:])

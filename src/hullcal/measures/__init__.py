@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from hullcal._discovery import class_named, class_names, discover, named
+from hullcal._discovery import Registry
 from hullcal.measures._base import CustomMeasure, Measure
 
 if TYPE_CHECKING:
@@ -20,18 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["CustomMeasure", "Measure", "available", "resolve"]
 
 
-@cache
-def _registry() -> dict[str, Measure]:
-    return discover(sys.modules[__name__], Measure)
-
-
-def available() -> tuple[str, ...]:
-    """Names of the measures that `measure=` accepts.
-
-    >>> print(*available())
-    ece_conf ece_conf_smooth ece_cwise ece_cwise_smooth hl_cwise skce_b skce_ul skce_uq
-    """
-    return tuple(sorted(_registry()))
+_registry = Registry(__name__, Measure, "measure", number="n_bins")
+available = _registry.available
 
 
 def resolve(measure: str | Measure | Callable[..., Any]) -> Measure:
@@ -40,18 +28,15 @@ def resolve(measure: str | Measure | Callable[..., Any]) -> Measure:
     >>> resolve("ece_conf:5")
     ConfidenceECE(n_bins=5, smooth=False)
     """
-    if isinstance(measure, Measure):
-        return measure
-    if callable(measure) and not isinstance(measure, type):
+    if callable(measure) and not isinstance(measure, type | Measure):
         return CustomMeasure(function=measure)
-    alternative = "a Measure or a callable g(probs, labels)"
-    return named(measure, _registry(), "measure", alternative, number="n_bins")
+    return _registry.resolve(measure)  # type: ignore[arg-type]  # a class is refused there
 
 
 def __getattr__(name: str) -> Any:
     """The classes themselves: `measures.SKCE` and so on."""
-    return class_named(name, _registry(), __name__)
+    return _registry.class_named(name)
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *class_names(_registry())]
+    return [*__all__, *_registry.class_names()]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from hullcal._discovery import class_named, class_names, discover, named
+from hullcal._discovery import Registry
 from hullcal.minimizers._base import Minima, Minimizer
 
 if TYPE_CHECKING:
@@ -21,35 +19,15 @@ if TYPE_CHECKING:
 __all__ = ["Minima", "Minimizer", "available", "resolve"]
 
 
-@cache
-def _registry() -> dict[str, Minimizer]:
-    return discover(sys.modules[__name__], Minimizer)
-
-
-def available() -> tuple[str, ...]:
-    """Names of the searches that `minimizer=` accepts.
-
-    >>> available()
-    ('cobyla', 'exact', 'pairwise', 'random', 'slsqp', 'steepest')
-    """
-    return tuple(sorted(_registry()))
-
-
-def resolve(minimizer: str | Minimizer) -> Minimizer:
-    """The search of a name; a search as it is.
-
-    >>> resolve("pairwise:200")
-    Pairwise(max_evaluations=200)
-    """
-    if isinstance(minimizer, Minimizer):
-        return minimizer
-    return named(minimizer, _registry(), "minimizer", "a Minimizer", number="max_evaluations")
+_registry = Registry(__name__, Minimizer, "minimizer", number="max_evaluations")
+available = _registry.available
+resolve = _registry.resolve
 
 
 def __getattr__(name: str) -> Any:
     """The classes themselves: `minimizers.Pairwise` and so on."""
-    return class_named(name, _registry(), __name__)
+    return _registry.class_named(name)
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *class_names(_registry())]
+    return [*__all__, *_registry.class_names()]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from hullcal._discovery import class_named, class_names, discover, named
+from hullcal._discovery import Registry
 from hullcal.nulls._base import (
     CALIBRATED,
     ONE_CALIBRATED,
@@ -35,33 +33,19 @@ __all__ = [
 USUAL, BEYOND_MEMORY = "stacked", "recentered"
 
 
-@cache
-def _registry() -> dict[str, Null]:
-    return discover(sys.modules[__name__], Null)
-
-
-def available() -> tuple[str, ...]:
-    """Names of the nulls that `null=` accepts.
-
-    >>> available()
-    ('maximized', 'paper', 'recentered', 'refit', 'stacked')
-    """
-    return tuple(sorted(_registry()))
+_registry = Registry(__name__, Null, "null")
+available = _registry.available
 
 
 def resolve(null: str | Null | None) -> Null:
     """The null of a name; a null as it is; the usual one for None."""
-    if null is None:
-        null = USUAL
-    if isinstance(null, Null):
-        return null
-    return named(null, _registry(), "null", "a Null")
+    return _registry.resolve(USUAL if null is None else null)
 
 
 def __getattr__(name: str) -> Any:
     """The classes themselves: `nulls.Refit` and so on."""
-    return class_named(name, _registry(), __name__)
+    return _registry.class_named(name)
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *class_names(_registry())]
+    return [*__all__, *_registry.class_names()]

@@ -154,9 +154,9 @@ def _check_workers(client: Any) -> None:
 
     found = client.run(version)
     found["the scheduler"] = client.run_on_scheduler(version)
-    for place, version in found.items():
-        if version != hullcal.__version__:
-            came = f"{'no hullcal' if version is None else f'hullcal {version}'} at {place}"
+    for place, there in found.items():
+        if there != hullcal.__version__:
+            came = f"{'no hullcal' if there is None else f'hullcal {there}'} at {place}"
             rule = "must be a cluster that has the same hullcal"
             repair = f"Install `hullcal=={hullcal.__version__}` on every machine of the cluster."
             raise refusal("engine", rule, came, repair)

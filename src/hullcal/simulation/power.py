@@ -146,7 +146,8 @@ def power(
     test = Test(measure=g, null=reference, minimizer=search)
     test.check(sources[-1])
     n_datasets = check_integer(n_datasets, "n_datasets", 1)
-    alpha, n_resamples = check_level(alpha, n_resamples)
+    n_resamples = check_integer(n_resamples, "n_resamples", 1)
+    alpha = check_level(alpha, n_resamples)
     target = check_fraction(target, "target")
     if target <= alpha:
         rule = f"must be above `alpha`, {alpha:g}, which a test reaches without any miscalibration"
