@@ -58,13 +58,26 @@ _ENTRIES = [
         "a_probability_on_the_first_edge",
         "smooth_classwise",
         "drawn_rows_from_entries",
-        "a_pass_in_several_blocks",
+        "a_pass_in_several_blocks_of_rows_is_algorithm_1[2-50",
+        "a_pass_in_several_blocks_of_rows_is_algorithm_1[5-50",
+        "a_pass_in_several_blocks_of_rows_is_algorithm_1[12-257-Conf",
         "certainty_and_impossibility",
-        "replicates_in_passes",
+        "replicates_in_passes_are_those_one_by_one[True",
         "entries_give_the_value",
     )
 ]
-_LOOP = ["tests/test_loop.py::"]
+_LOOP = [
+    f"tests/test_loop.py::test_{name}"
+    for name in (
+        "blocks_are",
+        "threads_share",
+        "under_the_null",
+        "known_replicates",
+        "a_journal_of",
+        "a_null_whose",
+        "stopping_cuts_the_full_run_short_by_the_rule[1-paper]",
+    )
+]
 _NULLS = [
     f"tests/test_nulls.py::test_{name}"
     for name in (
@@ -80,7 +93,7 @@ _NULLS = [
         "labels_that_no_combination",
         "a_search_that_was_cut_short",
         "a_recentered_value",
-        "the_maximized_result",
+        "the_maximized_result_is_that_of_its_weights[2-ece_conf]",
     )
 ]
 _STACKED = [
@@ -101,7 +114,7 @@ _STACKED = [
         "stacked_counts",
         "parts_of_the_work",
         "a_journal_keeps",
-        "the_largest_p_value",
+        "the_largest_p_value_of_the_centres_counts[1-3]",
     )
 ]
 _RESULTS = ["tests/test_results.py::"]
@@ -151,8 +164,6 @@ SLOW = (
     "test_the_order_of_rows",
     "test_a_real_result_survives_json",
     "test_results_of_settings_in_any_type",
-    "test_every_world_stops",
-    "test_threads_change_nothing",
 )
 
 
