@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 
 import dask.array as da
@@ -30,7 +31,6 @@ from dask_cluster import (
     use_small_ranges,
 )
 from hullcal import EngineError
-from hullcal.distinct import Distinct, ranks, traits
 from hullcal.io.stores import open_store
 from hullcal.minimizers import Steepest
 from hullcal.objectives import chunked, dask, opening
@@ -243,20 +243,6 @@ def test_members_that_are_the_same_everywhere_are_one(cluster):
     assert_same(found, outcome(probs, null="recentered"))
 
 
-def test_chunks_tell_members_apart_as_the_whole_does():
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        probs = rng.integers(2, 4, (40, 1, 2)) + np.zeros((40, 7, 2))
-        for _ in range(rng.integers(0, 6)):
-            probs[rng.integers(40), rng.integers(7), rng.integers(2)] += rng.choice([-1, 1])
-        parts = [part for part in np.split(probs, np.sort(rng.integers(1, 40, 3))) if len(part)]
-        found = Distinct.ranked(map(ranks, parts))
-        found = found.numbered(sum(traits(part, found.positions) for part in parts))
-        whole = Distinct.of(probs)
-        np.testing.assert_array_equal(found.positions, whole.positions)
-        np.testing.assert_array_equal(found.owner, whole.owner)
-
-
 def test_the_usual_null_on_workers_is_recentered_and_that_is_said(cluster):
     found = outcome(null=None, engine=cluster)
     *notes, last = found.notes
@@ -328,6 +314,9 @@ def test_a_bad_label_is_named_by_its_place(labels, classes, words, cluster):
         (da.ones((5, 2)), [0] * 5, {"from_log": 1}, "True or False"),
         (da.ones(5)[da.ones(5) > 0][:, None], [0] * 5, {}, "known shape"),
         (da.ones((5, 2)).to_delayed()[0, 0], [0] * 5, {}, "must be an array"),
+        ([da.ones((5, 2)).to_delayed()[0, 0]] * 2, [0] * 5, {}, "must be an array"),
+        ([da.ones((5, 2)), da.ones((4, 2))], [0] * 5, {}, "members of one shape"),
+        (da.ones((5, 2)), None, {}, "`labels` must be an array"),
         ("/no/such/folder", None, {}, "no file or folder"),
     ],
 )
@@ -441,33 +430,33 @@ def test_rows_that_cannot_be_read_are_named(cluster):
         outcome(Failing.of(PROBS, LABELS), None, engine=cluster)
 
 
+@contextmanager
+def running(*words):
+    """A program of dask's, for as long as it is needed."""
+    command = [sys.executable, "-m", "dask", *words, "--no-dashboard"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, **quiet) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
 def test_a_scheduler_that_goes_away_is_an_error(tmp_path, monkeypatch):
     use_small_ranges(monkeypatch)
     file = tmp_path / "scheduler.json"
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    module = [sys.executable, "-m", "dask"]
-    options = ["--scheduler-file", str(file), "--no-dashboard"]
-    local = ["--host", "127.0.0.1", "--port", "0"]
-    with subprocess.Popen([*module, "scheduler", *options, *local], **quiet) as scheduler:
-        try:
-            _until(file.exists)
-            worker = [*module, "worker", *options, "--nthreads", "1", "--no-nanny"]
-            with subprocess.Popen(worker, **quiet) as worker:
-                try:
-                    address = json.loads(file.read_text(encoding="utf-8"))["address"]
-                    at_pass(monkeypatch, 4, scheduler.kill)
-                    began = time.monotonic()
-                    lost = pytest.raises(
-                        EngineError, match=r"connection to the scheduler.*same seed"
-                    )
-                    with dask.at_address(address) as client, lost:
-                        outcome(engine=client)
-                    # Not a matter of speed, but of not waiting for ever.
-                    assert time.monotonic() - began < 100
-                finally:
-                    worker.kill()
-        finally:
-            scheduler.kill()
+    where = ["--scheduler-file", str(file)]
+    lost = pytest.raises(EngineError, match=r"connection to the scheduler.*same seed")
+    with running("scheduler", *where, "--host", "127.0.0.1", "--port", "0") as scheduler:
+        _until(file.exists)
+        address = json.loads(file.read_text(encoding="utf-8"))["address"]
+        with running("worker", *where, "--nthreads", "1", "--no-nanny"):
+            at_pass(monkeypatch, 4, scheduler.kill)
+            began = time.monotonic()
+            with dask.at_address(address) as client, lost:
+                outcome(engine=client)
+        # Not a matter of speed, but of not waiting for ever.
+        assert time.monotonic() - began < 100
 
 
 def _until(true):

@@ -186,6 +186,12 @@ class _Input:
         if isinstance(probs, list | tuple) and probs and all(map(is_dask, probs)):
             import dask.array
 
+            for member in probs:
+                _check_known(member, "probs")
+            if len({member.shape for member in probs}) > 1:
+                came = ", ".join(str(member.shape) for member in probs[:3])
+                rule, repair = "must be members of one shape", "Pass predictions of the same rows."
+                raise refusal("probs", rule, f"shapes {came}", repair)
             probs = dask.array.stack(probs, axis=1)
         if is_path(probs):
             probs = open_store(probs)
