@@ -122,6 +122,7 @@ def _look(assessment: Assessment, null: str) -> str:
 
 def _test(result: CalibrationTestResult, adjusted: float) -> dict[str, Any]:
     low, high = result.pvalue_interval
+    budget = first.settings.get("minimizer", {}).get("max_evaluations")
     return {
         "measure": result.measure,
         "null": result.null,
@@ -166,7 +167,7 @@ def _facts(assessment: Assessment) -> dict[str, str]:
         "classes": f"{first.n_classes:,}",
         "accuracy of the average" if several else "accuracy": f"{accuracy:.4f}",
         "resamples": f"{first.n_resamples:,}",
-        "search": first.minimizer,
+        "search": f"{first.minimizer}, {budget} evaluations" if budget else first.minimizer,
         "seed": str(first.seed),
     }
     return {name: facts[name] for name in facts if several or name not in ("members", "search")}
