@@ -122,7 +122,6 @@ def _look(assessment: Assessment, null: str) -> str:
 
 def _test(result: CalibrationTestResult, adjusted: float) -> dict[str, Any]:
     low, high = result.pvalue_interval
-    budget = first.settings.get("minimizer", {}).get("max_evaluations")
     return {
         "measure": result.measure,
         "null": result.null,
@@ -161,6 +160,7 @@ def _facts(assessment: Assessment) -> dict[str, str]:
     first = assessment.results[0]
     several = first.n_members > 1
     accuracy = assessment.classifiers.accuracy(assessment.labels, weights="mean")
+    budget = first.settings.get("minimizer", {}).get("max_evaluations")
     facts = {
         "rows": f"{first.n_samples:,}",
         "members": f"{first.n_members:,}",
