@@ -14,6 +14,8 @@ HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parent / "src" / "hullcal"
 TARGET = HERE / "_static" / "architecture.svg"
 
+#: The rooms of the six ideas, drawn bolder.
+IDEAS = {"sets", "measures", "minimizers", "nulls", "objectives", "results"}
 #: Width and height of a box, and of the place it stands in.
 BOX, PLACE = (1.5, 0.42), (1.72, 0.86)
 
@@ -36,7 +38,7 @@ def imports(source: Path = SOURCE) -> dict[str, set[str]]:
             else:
                 continue
             found.update(name.split(".")[1] for name in names if name.startswith("hullcal."))
-        found.discard(room)
+        found -= {room, "__version__"}
     return rooms
 
 
@@ -124,7 +126,9 @@ def draw() -> Figure:
             x, y = at[room]
             corner = (x - BOX[0] / 2, y - BOX[1] / 2)
             box = FancyBboxPatch(corner, *BOX, boxstyle="round,pad=0,rounding_size=0.08")
-            box.set(facecolor="#e8f1f6", edgecolor="#20435c", linewidth=0.8, zorder=2)
+            bold = room in IDEAS
+            box.set(facecolor="#bcd8e8" if bold else "#eef5f8", edgecolor="#20435c", zorder=2)
+            box.set_linewidth(1.6 if bold else 0.8)
             box.set_gid(f"room:{room}:{level}")
             ax.add_patch(box)
             folder = (SOURCE / room).is_dir()

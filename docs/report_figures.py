@@ -25,7 +25,7 @@ def page(n_resamples: int = 499) -> str:
     )
     forest = RandomForestClassifier(6, min_samples_leaf=3, random_state=0).fit(X, y)
     trees, labels = hc.ensembles.members_from(forest, X_new, y_new)
-    found = hc.assessment.assess(
+    found = hc.assess(
         trees, labels, measures=["ece_conf", "ece_cwise"], n_resamples=n_resamples, rng=0
     )
     command = "hullcal test wines.npz --measure ece_conf --measure ece_cwise --seed 0"

@@ -1,5 +1,6 @@
 """The documentation tells the truth: its scripts run, its pictures and tables follow the source."""
 
+import importlib
 import inspect
 import re
 import runpy
@@ -271,9 +272,11 @@ def public_names():
 
 
 def found_at(dotted):
-    value = hc
+    value, path = hc, "hullcal"
     for name in dotted.split(".")[1:]:
-        value = getattr(value, name)
+        path = f"{path}.{name}"
+        # Some modules are imported only when they are needed.
+        value = getattr(value, name) if hasattr(value, name) else importlib.import_module(path)
     return value
 
 

@@ -136,9 +136,9 @@ def test_a_strict_type_checker_finds_the_mistakes_in_such_code(tmp_path, cache):
 def test_the_user_code_uses_every_public_name_that_needs_no_extra():
     used = set(re.findall(r"\bhc\.(\w+)", USER_CODE))
     public = {name for name in dir(hc) if not name.startswith("_")}
-    # Warnings and errors of engines are not called; ensembles and engines need extras.
+    # Warnings and errors of backends are not called; ensembles need extras.
     assert public - used == {
-        *("ApproximationWarning", "EngineError", "HullcalWarning", "engines", "ensembles"),
+        *("ApproximationWarning", "EngineError", "HullcalWarning", "ensembles"),
     }
 
 

@@ -32,6 +32,8 @@ from hullcal.verdicts import Answer, Heard, answer, heard, sentence
 if TYPE_CHECKING:
     from distributed import Client
 
+__all__ = ["Answer", "Assessment", "assess"]
+
 Progress = Callable[[str, int, int], None]
 
 #: Both questions: contains a calibrated classifier (by the null that suits the data), contains the truth.

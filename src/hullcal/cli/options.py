@@ -260,7 +260,7 @@ _TEST = (
         "--engine",
         type=click.Choice(["local", "dask"]),
         help="Backend: this machine, or the workers of a Dask cluster. FILE may then be a Zarr "
-        "store or a folder of .npy, .npz or Parquet shards that is never read here.",
+        "store or a folder of .npy, .npz, .h5, .safetensors or .parquet shards.",
     ),
     click.option("--scheduler", metavar="ADDRESS", help="A Dask scheduler, e.g. tcp://host:8786."),
     _positive("--workers", help="Start so many Dask workers here."),

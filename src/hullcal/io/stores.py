@@ -200,7 +200,8 @@ def _shards_in(source: Source) -> list[_Shard]:
     if len(kinds) != 1:
         repair = (
             "Name a Zarr store, or a folder of shards of one kind: `probs-000.npy` with "
-            "`labels-000.npy`, `.npz` with the arrays probs and labels, or `.parquet` in wide form."
+            "`labels-000.npy`, `.npz`, `.h5` or `.safetensors` with the arrays probs and labels, or "
+            "`.parquet` in wide form."
         )
         came = f"files ending in {', '.join(kinds)}" if kinds else "no shard"
         raise source.refuse("must name stored predictions", came, repair)

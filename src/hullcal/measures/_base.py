@@ -1,4 +1,4 @@
-"""What a measure is: a frozen value that can be called, and a loop that engines can run."""
+"""What a measure is: a frozen value that can be called, and a loop that objectives can run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Measure:
     norm is the value, in the first places of `state`; `offset` is subtracted from that vector first.
     Row weights add up to the number of rows. An *additive* measure also offers the two halves of that
     loop, `accumulate` (a block of rows into `state`) and `finish` (a value from `state`), so that an
-    engine can run it over chunks.
+    objective can run it over chunks.
 
     Replicates are often evaluated at the same weights, and then only their labels differ. A measure that
     *keeps places* leaves in `scratch` what does not depend on labels, and finds it there if

@@ -37,7 +37,7 @@ TOGETHER, _RESAMPLED_TOGETHER = 16, 128
 
 
 def range_size(n_samples: int) -> int:
-    """Rows in a range. Sums over ranges are added in order, and no engine may cut them elsewhere."""
+    """Rows in a range. Sums over ranges are added in order, and no backend may cut them elsewhere."""
     size = _RANGE
     while size * _RANGES < n_samples:
         size *= 2

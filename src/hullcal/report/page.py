@@ -33,7 +33,7 @@ def render(
     Parameters
     ----------
     assessments : Assessment, or mapping of names to them
-        What `hullcal.assessment.assess` found, for one set or for several.
+        What `hullcal.assess` found, for one set or for several.
     title : str, optional
         Heading of the page.
     command : str, optional
