@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import hullcal as hc
-from hullcal.cli import ending
+from hullcal.cli import running
 
 FAST = ("-D", "99", "--seed", "1")
 
@@ -167,9 +167,9 @@ def test_progress_goes_to_stderr_only(folder):
 
 def test_a_log_is_told_now_and_then_how_far_it_is(monkeypatch, capsys):
     clock = iter([0.0, 4.0, 11.0, 11.0, 15.0, 22.0, 22.0])
-    monkeypatch.setattr(ending, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(running, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     monkeypatch.setenv("TTY_COMPATIBLE", "0")
-    with ending.working(quiet=False) as report:
+    with running.working(quiet=False) as report:
         for done in (100, 1500, 1600, 2000):
             report("ece_conf, refit", done, 2000)
     assert capsys.readouterr() == (
@@ -488,8 +488,8 @@ def test_a_journal_without_its_first_line_is_of_no_use_and_that_is_said(folder, 
 def test_without_a_journal_nothing_can_be_resumed_and_nobody_says_so(folder):
     script = (
         "import os, signal\n"
-        "from hullcal.cli import ending, run\n"
-        "ending.check_signals = lambda: os.kill(os.getpid(), signal.SIGINT)\n"
+        "from hullcal.cli import run, running\n"
+        "running.check_signals = lambda: os.kill(os.getpid(), signal.SIGINT)\n"
         f"run(['test', {str(folder / 'good.npz')!r}])"
     )
     done = subprocess.run(

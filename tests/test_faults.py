@@ -23,7 +23,7 @@ from hardening.soak import combinations
 from hardening.subjects import SUBJECTS, predictions
 from hardening.sweep import sweep
 from hullcal import cli
-from hullcal.cli.ending import ending
+from hullcal.cli.running import ending
 from hullcal.io.journal import Journal, locked
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and limits of Linux")

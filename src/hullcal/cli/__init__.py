@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from hullcal.cli.ending import ending, told_of_readers
+from hullcal.cli.running import ending, told_of_readers
 
 #: The command's name, and the file that holds it.
 _COMMANDS = {

@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from hullcal._validation import InvalidInputError
-from hullcal.cli.ending import tell, working
 from hullcal.cli.options import (
     FORCE,
     MINIMIZER,
@@ -24,6 +23,7 @@ from hullcal.cli.options import (
     jobs_option,
     measure_option,
 )
+from hullcal.cli.running import tell, working
 
 
 @click.command("weights")

@@ -13,7 +13,6 @@ from typing import Any
 import click
 
 from hullcal._validation import InvalidInputError
-from hullcal.cli.ending import resumable, tell, working
 from hullcal.cli.options import (
     ALPHA,
     FORCE,
@@ -33,6 +32,7 @@ from hullcal.cli.options import (
     measure_option,
     resamples_option,
 )
+from hullcal.cli.running import resumable, tell, working
 
 #: What the axes and sizes of a grid are called here, where not by their own name.
 _OF_GRIDS = {

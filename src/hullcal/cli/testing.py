@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from hullcal._validation import InvalidInputError
-from hullcal.cli.ending import REJECTED, nobody_reads, resumable, tell, working
 from hullcal.cli.options import (
     FORCE,
     OUTPUT,
@@ -26,6 +25,7 @@ from hullcal.cli.options import (
     input_options,
     testing_options,
 )
+from hullcal.cli.running import REJECTED, nobody_reads, resumable, tell, working
 from hullcal.io.journal import LOCK
 from hullcal.words import weights_in_words
 
