@@ -81,13 +81,12 @@ def connected(client: Any = None) -> Iterator[Any]:
 
 def _distributed() -> Any:
     try:
-        import dask.array
+        import dask.array  # noqa: F401
         import distributed
     except ImportError as error:
         rule = 'must be "local" without the packages dask and distributed'
         repair = "Install them with `pip install dask distributed`."
         raise refusal("engine", rule, f'"dask" ({error})', repair) from error
-    assert dask.array
     return distributed
 
 
@@ -154,9 +153,9 @@ def _check_workers(client: Any) -> None:
 
     found = client.run(version)
     found["the scheduler"] = client.run_on_scheduler(version)
-    for place, version in found.items():
-        if version != hullcal.__version__:
-            came = f"{'no hullcal' if version is None else f'hullcal {version}'} at {place}"
+    for place, theirs in found.items():
+        if theirs != hullcal.__version__:
+            came = f"{'no hullcal' if theirs is None else f'hullcal {theirs}'} at {place}"
             rule = "must be a cluster that has the same hullcal"
             repair = f"Install `hullcal=={hullcal.__version__}` on every machine of the cluster."
             raise refusal("engine", rule, came, repair)
