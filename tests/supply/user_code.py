@@ -13,7 +13,6 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 import hullcal as hc
-from hullcal.assessment import Assessment
 
 Floats = NDArray[np.float64]
 
@@ -135,8 +134,8 @@ def pages(result: hc.CalibrationTestResult, probs: Floats, labels: NDArray[np.in
     assert_type(hc.plots.weights(result), Axes)
     assert_type(hc.plots.reliability(probs, labels, n_resamples=20), Axes)
     assert_type(hc.plots.simplex(probs), Axes)
-    found = hc.assessment.assess(probs, labels, n_resamples=39, rng=1)
-    assert_type(found, Assessment)
+    found = hc.assess(probs, labels, n_resamples=39, rng=1)
+    assert_type(found, hc.Assessment)
     assert_type(found.results, tuple[hc.CalibrationTestResult, ...])
     assert_type(found.rejected("refit"), bool)
     assert_type(found.sentences(), list[str])
