@@ -32,7 +32,8 @@ help:
 $(VENV)/made: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hullcal needs Python 3.11 or newer; try: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) -e '.[test,sklearn]'
+	$(INSTALL) --upgrade pip # --group needs 25.1
+	$(INSTALL) -e . --group test
 	touch $@
 
 $(VENV)/made-deep: $(VENV)/made
@@ -40,15 +41,15 @@ $(VENV)/made-deep: $(VENV)/made
 	touch $@
 
 $(VENV)/made-lint: $(VENV)/made
-	$(INSTALL) -e '.[lint]'
+	$(INSTALL) --group lint
 	touch $@
 
 $(VENV)/made-bench: $(VENV)/made
-	$(INSTALL) -e '.[bench]'
+	$(INSTALL) --group bench
 	touch $@
 
 $(VENV)/made-docs: $(VENV)/made
-	$(INSTALL) -e '.[docs]'
+	$(INSTALL) --group docs
 	touch $@
 
 demo: $(VENV)/made

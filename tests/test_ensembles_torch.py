@@ -712,7 +712,7 @@ def test_the_module_imports_without_torch_and_says_how_to_get_it():
 
 def test_every_block_of_the_guide_runs(tmp_path, monkeypatch):
     page = Path(__file__).parents[1] / "docs" / "ensembles_torch.md"
-    found = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.S)
+    found = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     assert len(found) >= 6
     monkeypatch.chdir(tmp_path)
     names: dict = {}

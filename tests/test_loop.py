@@ -168,7 +168,7 @@ def test_threads_share_a_wave_and_change_no_value(stop_after):
     np.testing.assert_array_equal(found[:, 0], values)
     # Four blocks a thread of all replicates, or one a thread of a wave of eight.
     assert max(last - first for first, last in calls) == (5 if stop_after is None else 3)
-    assert sorted(calls)[0][0] == 0
+    assert min(calls)[0] == 0
     assert all(a[1] == b[0] for a, b in itertools.pairwise(sorted(calls)))
 
 

@@ -154,14 +154,21 @@ def test_a_type_checker_is_told_of_every_class_that_is_found_by_name(room):
 
 def bounds():
     """The lower bound of every package in pyproject.toml that the oldest environment installs."""
-    project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
-    extras = project["optional-dependencies"].values()
+    given = tomllib.loads(PROJECT.read_text(encoding="utf-8"))
+    extras = given["project"]["optional-dependencies"].values()
+    required, test = given["project"]["dependencies"], given["dependency-groups"]["test"]
     found = {}
-    for requirement in itertools.chain(project["dependencies"], *extras):
+    for requirement in itertools.chain(required, *extras, test):
         name, _, bound = requirement.partition(">=")
         if licences.name_of(name) in environments.needed():
             found.setdefault(licences.name_of(name), set()).add(bound)
     return found
+
+
+def test_the_hooks_run_the_ruff_that_make_lint_runs():
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    (hook,) = re.findall(r"ruff-pre-commit\n    rev: v(.+)", hooks)
+    assert f"\nruff=={hook}\n" in (ROOT / "constraints.txt").read_text(encoding="utf-8")
 
 
 def pins():
@@ -195,10 +202,10 @@ def test_the_licences_of_installed_packages_are_those_on_the_page():
             assert f"| {package} | {version} | {licence} |" in page
 
 
-def test_an_extra_that_stands_under_no_heading_is_told(tmp_path):
+def test_a_group_that_stands_under_no_heading_is_told(tmp_path):
     shutil.copy(PROJECT, tmp_path)
     text = (tmp_path / "pyproject.toml").read_text(encoding="utf-8")
-    extra = text.replace("lint = [", 'new = ["pytest>=8"]\nlint = [')
-    (tmp_path / "pyproject.toml").write_text(extra, encoding="utf-8")
-    with pytest.raises(SystemExit, match="extras without a section: new"):
+    more = text.replace("\nlint = [", '\nnew = ["pytest>=8"]\nlint = [')
+    (tmp_path / "pyproject.toml").write_text(more, encoding="utf-8")
+    with pytest.raises(SystemExit, match="extras or groups without a section: new"):
         licences.page(tmp_path)

@@ -74,15 +74,13 @@ def used(path):
     n_samples = source.shape[0]
     for first in itertools.islice(range(0, n_samples, ROWS), CHUNKS):
         last = min(first + ROWS, n_samples)
+        rows = (first, last)
         labels = None if source.labels is None else source.labels[first:last]
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", UserWarning
-            )  # notes of a library go to the worker's log
+            # Notes of a library go to the worker's log.
+            warnings.simplefilter("ignore", UserWarning)
             try:
-                chunk = dask._checked(
-                    source.probs, labels, (first, last), n_samples, source.reading
-                )
+                chunk = dask._checked(source.probs, labels, rows, n_samples, source.reading)
             except MemoryError:
                 return "refused for memory"  # the client tells it as an EngineError
         assert chunk.rows.probs.shape == (last - first, *source.shape[1:])

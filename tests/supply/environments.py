@@ -22,8 +22,8 @@ from supply.licences import declared  # noqa: E402
 OLDEST = Path(__file__).with_name("oldest-constraints.txt")
 #: What only tests that are not chosen here need: a browser, PyTorch, a type checker, the build.
 LEFT_OUT = {"playwright", "torch", "mypy", "hatchling"}
-#: Extras of users, and that of the tests.
-EXTRAS = ("sklearn", "parquet", "zarr", "hdf5", "safetensors", "dask", "nlopt", "test")
+#: Extras of users, and the group of the tests.
+GROUPS = ("sklearn", "parquet", "zarr", "hdf5", "safetensors", "dask", "nlopt", "test")
 TESTS = (
     *("golden", "measures", "measure_contract", "nulls", "minimizers", "algorithm", "results"),
     *("sets", "classical", "uncertainty", "scenarios", "study", "io", "stores", "streamed"),
@@ -34,7 +34,7 @@ TESTS = (
 def needed():
     """Names of all that the chosen tests may import, required or optional."""
     groups = declared()
-    return sorted({one for extra in (None, *EXTRAS) for one in groups[extra]} - LEFT_OUT)
+    return sorted({one for group in (None, *GROUPS) for one in groups[group]} - LEFT_OUT)
 
 
 def made(which, folder):

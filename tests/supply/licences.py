@@ -13,11 +13,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "LICENSES.md"
-#: Extras, and the heading under which their packages stand; the first that has a package shows it.
+#: The heading of every extra and group; a package stands in the first that has it.
 SECTIONS = {
     "Required": (None,),
     "Optional": ("sklearn", "torch", "parquet", "zarr", "hdf5", "safetensors", "dask", "nlopt"),
-    "For tests, experiments and benchmarks": ("test", "deep", "bench", "lint"),
+    "For tests, experiments and benchmarks": ("test", "deep", "bench", "lint", "dev"),
     "For the documentation": ("docs",),
     "For the build": ("build",),
 }
@@ -30,14 +30,19 @@ state. Made by `python tests/supply/licences.py --update`.
 
 
 def declared(root=ROOT):
-    """Names of all packages in pyproject.toml, by extra; None for those that are required."""
+    """Names of all packages in pyproject.toml, by extra or group; None for those that are required."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     groups = {
         None: project["project"]["dependencies"],
         **project["project"]["optional-dependencies"],
+        **project["dependency-groups"],
         "build": project["build-system"]["requires"],
     }
-    return {extra: [name_of(one) for one in listed] for extra, listed in groups.items()}
+    # A group may include another, which is listed by itself.
+    return {
+        group: [name_of(one) for one in listed if isinstance(one, str)]
+        for group, listed in groups.items()
+    }
 
 
 def name_of(requirement):
@@ -65,17 +70,17 @@ def licence(package):
 def page(root=ROOT):
     """The whole page; a package that is not installed cannot be asked."""
     groups, seen, text = declared(root), set(), HEAD
-    unknown = set(groups) - {extra for extras in SECTIONS.values() for extra in extras}
+    unknown = set(groups) - {group for names in SECTIONS.values() for group in names}
     if unknown:
-        raise SystemExit(f"extras without a section: {', '.join(sorted(unknown))}")
-    for heading, extras in SECTIONS.items():
+        raise SystemExit(f"extras or groups without a section: {', '.join(sorted(unknown))}")
+    for heading, names in SECTIONS.items():
         rows = []
-        for extra in extras:
-            for package in groups[extra]:
+        for group in names:
+            for package in groups[group]:
                 if package not in seen:
                     seen.add(package)
-                    rows.append((package, *licence(package), extra or ""))
-        text += f"\n## {heading}\n\n| package | version | licence | extra |\n|---|---|---|---|\n"
+                    rows.append((package, *licence(package), group or ""))
+        text += f"\n## {heading}\n\n| package | version | licence | extra or group |\n|---|---|---|---|\n"
         text += "".join(f"| {' | '.join(row)} |\n" for row in sorted(rows))
     return text
 

@@ -57,7 +57,7 @@ def check_positive(value: Any, name: str) -> float:
 
 def _below(value: Any, bound: float, name: str, rule: str, example: str) -> float:
     number = math.nan  # which passes no comparison
-    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+    if not isinstance(value, bool) and isinstance(value, numbers.Real):
         with contextlib.suppress(OverflowError):
             number = float(value)
     if not 0 < number < bound:

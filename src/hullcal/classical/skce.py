@@ -148,7 +148,7 @@ def skce_test(
     )
 
 
-def _check_method(estimator: str, method: str) -> None:
+def _check_method(estimator: str, method: object) -> None:
     if not isinstance(method, str) or method not in _METHODS:
         rule = f"must be one of {sorted(_METHODS)}"
         raise refusal("method", rule, f"{method!r:.80}", "Mind the spelling.")

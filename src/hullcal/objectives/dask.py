@@ -81,13 +81,12 @@ def connected(client: Any = None) -> Iterator[Any]:
 
 def _distributed() -> Any:
     try:
-        import dask.array
+        import dask.array  # noqa: F401
         import distributed
     except ImportError as error:
         rule = 'must be "local" without the packages dask and distributed'
         repair = "Install them with `pip install dask distributed`."
         raise refusal("engine", rule, f'"dask" ({error})', repair) from error
-    assert dask.array
     return distributed
 
 
@@ -376,7 +375,7 @@ class Chunks:
                     for future, rows in zip(asked[:at_a_time], bounds, strict=False):
                         error = self._patiently(partial(future.exception, timeout=_LOOK))
                         if error is not None:
-                            raise self._told(error, rows)
+                            raise self._told(error, rows, asked)
                     answers = self._gathered(asked[:at_a_time])
                 # Answers that were taken need not be kept by the workers.
                 del asked[:at_a_time]
@@ -397,23 +396,27 @@ class Chunks:
         """Let the workers forget the chunks, also those that they have not made yet."""
         self._give_up(self._futures)
 
-    def _told(self, error: BaseException, rows: Bounds) -> BaseException:
+    def _told(self, error: BaseException, rows: Bounds, asked: list[Any]) -> BaseException:
         """What went wrong with a chunk, as a user should hear it."""
         from distributed import KilledWorker
 
         if isinstance(error, InvalidInputError):
             return error
-        place = f"rows {rows[0]} to {rows[1] - 1}"
         if isinstance(error, KilledWorker):
+            # What else a worker had at hand is suspected with what killed it, and told apart by none.
+            bounds = self._bounds[-len(asked) :]
+            errors = (self._patiently(partial(each.exception, timeout=_LOOK)) for each in asked)
+            pairs = zip(bounds, errors, strict=True)
+            suspects = [own for own, each in pairs if isinstance(each, KilledWorker)]
             told = EngineError(
-                f"{error.allowed_failures + 1} workers died one after the other over {place}, or over "
-                "others at the same time, probably for want of memory. Give workers more of it, or a "
-                f"dask array smaller chunks. {_AGAIN}"
+                f"{error.allowed_failures + 1} workers died one after the other over "
+                f"{_named(suspects)}, probably for want of memory. Give workers more of it, or a dask "
+                f"array smaller chunks. {_AGAIN}"
             )
         else:
             reason = " ".join(str(error).split())[:300]
             told = EngineError(
-                f"{place} could not be worked on: {type(error).__name__}: {reason}. If that can be "
+                f"{_named([rows])} could not be worked on: {type(error).__name__}: {reason}. If that can be "
                 f"mended, do so. {_AGAIN}"
             )
         told.__cause__ = error
@@ -479,6 +482,11 @@ class Chunks:
             if futures and self._client.status == "running":
                 self._client.cancel(futures, force=False)
         futures.clear()
+
+
+def _named(bounds: Sequence[Bounds]) -> str:
+    shown = " or ".join(f"rows {first} to {last - 1}" for first, last in bounds[:4])
+    return shown + (f" or {len(bounds) - 4} more chunks" if len(bounds) > 4 else "")
 
 
 class DaskPasses(Passes):
