@@ -416,8 +416,8 @@ class Chunks:
         else:
             reason = " ".join(str(error).split())[:300]
             told = EngineError(
-                f"{_named([rows])} could not be worked on: {type(error).__name__}: {reason}. If that can be "
-                f"mended, do so. {_AGAIN}"
+                f"{_named([rows])} could not be worked on: {type(error).__name__}: {reason}. If that "
+                f"can be mended, do so. {_AGAIN}"
             )
         told.__cause__ = error
         return told
