@@ -22,7 +22,7 @@ from hullcal._validation import (
     check_seed,
     refusal,
 )
-from hullcal.algorithm import check_level as check_level
+from hullcal.algorithm import check_level
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
 from hullcal.nulls import Null
@@ -50,7 +50,7 @@ class Cell:
     protocol: str
 
     def source(self) -> Source:
-        """Where its data sets come from; no other cell of any grid matters to them."""
+        """Where its data sets come from."""
         protocol = protocols.resolve(self.protocol)
         # Protocols that make the same data share their streams, so that only the tests differ.
         words = replace(self, protocol=protocol.of_data().name).key
@@ -71,15 +71,16 @@ class Cell:
 
     def draw(self, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
         """Predictions and labels of a data set."""
-        wanted = asdict(self)
-        for name in FIXED.get(self.scenario, {}):
-            del wanted[name]
-        data = scenario(wanted.pop("scenario"), rng=rng, **wanted)
+        data = scenario(self.scenario, rng=rng, **self._given())
         return data.probs, data.labels
 
     def __str__(self) -> str:
-        name, *given = ((key, value) for key, value in asdict(self).items() if value is not None)
-        return f"{name[1]} ({', '.join(f'{key}={value}' for key, value in given)})"
+        given = ", ".join(f"{name}={value}" for name, value in self._given().items())
+        return f"{self.scenario} ({given})"
+
+    def _given(self) -> dict[str, Any]:
+        values = asdict(self).items()
+        return {key: each for key, each in values if key != "scenario" and each is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,13 +168,11 @@ class Grid:
     def cells(self) -> tuple[Cell, ...]:
         """The distributions of data, each once: some differ only in what their scenario ignores."""
         names = [field.name for field in fields(Cell)]
-        every = (
-            dict(zip(names, values, strict=True))
-            for values in product(*(getattr(self, name) for name in names))
-        )
-        return tuple(
-            dict.fromkeys(Cell(**(values | FIXED.get(values["scenario"], {}))) for values in every)
-        )
+        found = []
+        for each in product(*(getattr(self, name) for name in names)):
+            values = dict(zip(names, each, strict=True))
+            found.append(Cell(**(values | FIXED.get(values["scenario"], {}))))
+        return tuple(dict.fromkeys(found))
 
     @cached_property
     def tests(self) -> tuple[Test, ...]:
@@ -187,18 +186,28 @@ class Grid:
         return len(self.cells) * len(self.tests) * self.n_datasets
 
     def names(self) -> list[dict[str, Any]]:
-        """What a table calls the tests of each cell, in its order."""
-        return [asdict(cell) | _called(test) for cell, test in product(self.cells, self.tests)]
+        """What a table calls the tests of each cell: settings show where the plain name has others."""
+        ways = []
+        for test in self.tests:
+            budget = test.minimizer.max_evaluations
+            way = {
+                "measure": label(test.measure, measures),
+                "n_bins": getattr(test.measure, "n_bins", None),
+                "null": label(test.null, nulls),
+                "minimizer": test.minimizer.name + ("" if budget is None else f":{budget}"),
+            }
+            ways.append(way)
+        return [asdict(cell) | way for cell, way in product(self.cells, ways)]
 
     def configuration(self) -> dict[str, Any]:
         """All that determines the numbers, as JSON can hold it."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name, room in _ROOMS.items():
-            values[name] = [_spec(each, room) for each in values[name]]
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in values.items()
-        }
+        values: dict[str, Any] = {}
+        for field in fields(self):
+            value, room = getattr(self, field.name), _ROOMS.get(field.name)
+            if isinstance(value, tuple):
+                value = [each if room is None else _spec(each, room) for each in value]
+            values[field.name] = value
+        return values
 
 
 def several(values: Any, name: str) -> list[Any]:
@@ -210,27 +219,13 @@ def several(values: Any, name: str) -> list[Any]:
     return found
 
 
-def _called(test: Test) -> dict[str, Any]:
-    """What a table calls a test: settings show where they are not those of the plain name."""
-    budget = test.minimizer.max_evaluations
-    return {
-        "measure": label(test.measure, measures),
-        "n_bins": getattr(test.measure, "n_bins", None),
-        "null": label(test.null, nulls),
-        "minimizer": test.minimizer.name + ("" if budget is None else f":{budget}"),
-    }
-
-
 def label(value: Measure | Null, room: Any) -> str:
     """The name of a measure or null, with what its plain name does not say, but for the bins."""
     own, name = value.settings(), value.name
+    own.pop("n_bins", None)
     plain = room.resolve(name).settings() if name in room.available() else {}
     # A callable's only setting is its name.
-    odd = [
-        f"{key}={each}"
-        for key, each in own.items()
-        if key != "n_bins" and each not in (plain.get(key), name)
-    ]
+    odd = [f"{key}={each}" for key, each in own.items() if each not in (plain.get(key), name)]
     return f"{name}({', '.join(odd)})" if odd else name
 
 

@@ -13,6 +13,7 @@ from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +34,6 @@ from hullcal.simulation.protocols import PAPER, Protocol
 COLUMNS = ("pvalue", "statistic", "minimum", "n_evaluations")
 #: Seconds a block should take: long beside its way to a worker, short beside what a crash may cost.
 _SECONDS, _MOST = 1.0, 100
-_DATA, _TEST = 0, 1
 
 
 class StudyError(RuntimeError):
@@ -46,22 +46,15 @@ class WorkerDied(BrokenExecutor):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Source:
-    """A distribution of data sets.
+    """A distribution of data sets."""
 
-    `name` stands in messages, `key` in a journal; `stream` tells its random numbers from those of other
-    sources; `sizes` are N, M and K; `draw` gives predictions and labels of one data set.
-    """
-
-    name: str
-    key: str
-    stream: tuple[int, ...]
-    sizes: tuple[int, int, int]
+    name: str  # in messages
+    key: str  # in a journal
+    stream: tuple[int, ...]  # tells its random numbers from those of other sources
+    sizes: tuple[int, int, int]  # N, M and K
+    #: Gives predictions and labels of one data set.
     draw: Callable[[np.random.Generator], tuple[NDArray[Any], NDArray[Any]]]
     protocol: Protocol = PAPER
-
-    def sequence(self, seed: int, r: int, purpose: int) -> np.random.SeedSequence:
-        """Random numbers of data set r. Words of the spawn key never run into those of the seed."""
-        return np.random.SeedSequence(seed, spawn_key=(*self.stream, r, purpose))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,10 +114,7 @@ def run_tests(
     journal: Journal | None = None,
     progress: bool | Callable[[int, int], None] = False,
 ) -> NDArray[np.float64]:
-    """What every test left behind, of shape (len(COLUMNS), n_sources, n_tests, n_datasets).
-
-    Blocks that the journal holds are not run again; others are put there as soon as they are finished.
-    """
+    """What every test left behind, of shape (len(COLUMNS), n_sources, n_tests, n_datasets)."""
     values = np.empty((len(COLUMNS), len(sources), len(tests), n_datasets))
     missing = []
     for block in _blocks(sources, tests, n_datasets, n_resamples):
@@ -133,7 +123,7 @@ def run_tests(
             missing.append(block)
             continue
         found = columns_of(journal.blocks[source.key, first, last], COLUMNS)
-        if found is None or not _sound(found, values[:, place, :, first:last].shape):
+        if found is None or not _sound(found, (len(COLUMNS), len(tests), last - first)):
             came = f"another block {(source.key, first, last)} in {journal.path}"
             repair = "Delete that line to compute it again, or start over with `force=True`."
             raise refusal("resume", "needs a sound journal", came, repair)
@@ -141,17 +131,16 @@ def run_tests(
     work = partial(run_block, tests=tests, seed=seed, n_resamples=n_resamples, home=os.getpid())
     total = values[0].size
     done = total - len(tests) * sum(block.last - block.first for block in missing)
-    with reporting(progress, "tests") as report:
-        if report is not None:
-            report(done, total)
+    with reporting(progress, "tests") as wanted:
+        report = wanted or (lambda *_: None)
+        report(done, total)
         with closing(_in_any_order(work, missing, tests, n_jobs, backend)) as results:
             for (place, first, last), columns in results:
                 if journal is not None:
                     journal.append((sources[place].key, first, last), columns)
                 values[:, place, :, first:last] = columns_of(columns, COLUMNS)
                 done += len(tests) * (last - first)
-                if report is not None:
-                    report(done, total)
+                report(done, total)
     return values
 
 
@@ -171,10 +160,9 @@ def _blocks(
 
 def _sound(found: NDArray[np.float64], shape: tuple[int, ...]) -> bool:
     """Whether these are columns that a run could have written."""
-    if found.shape != shape:
-        return False
     levels, evaluations = found[0], found[-1]
-    return bool(((levels >= 0) & (levels <= 1) & (np.abs(evaluations) < 2**53)).all())
+    sound = (levels >= 0) & (levels <= 1) & (np.abs(evaluations) < 2**53)
+    return found.shape == shape and bool(sound.all())
 
 
 def run_block(
@@ -189,12 +177,16 @@ def run_block(
     for r in range(first, last):
         current: Test | None = None
         try:
-            rng = np.random.default_rng(source.sequence(seed, r, _DATA))
-            probs, labels = source.draw(rng)
+            # Words of the spawn key never run into those of the seed.
+            of_data, of_tests = (
+                np.random.SeedSequence(seed, spawn_key=(*source.stream, r, purpose))
+                for purpose in (0, 1)
+            )
+            probs, labels = source.draw(np.random.default_rng(of_data))
             classifiers = ClassifierSet(probs)
             # One seed for all tests of a data set: measures and nulls are compared on common draws.
-            words = source.sequence(seed, r, _TEST).generate_state(4)
-            test_seed = sum(int(word) << (32 * i) for i, word in enumerate(words))
+            words = enumerate(of_tests.generate_state(4))
+            test_seed = sum(int(word) << (32 * i) for i, word in words)
             for i, current in enumerate(tests):
                 measure, null, search = current.parts(source.protocol)
                 with warnings.catch_warnings():
@@ -279,12 +271,11 @@ def _check_pickles(tests: Sequence[Test]) -> None:
     """Refuse what no process could be sent, before any is started."""
     from joblib.externals.loky.backend import reduction
 
-    for test in tests:
-        for parameter in ("measure", "null", "minimizer"):
-            part = getattr(test, parameter)
-            try:
-                reduction.dumps(part)
-            except (pickle.PicklingError, TypeError, AttributeError) as error:
-                rule = f"{part.name} must be one that other processes can be sent"
-                repair = "Define it at the top of a module, or pass `n_jobs=1`."
-                raise refusal(parameter, rule, str(error), repair) from error
+    for test, parameter in product(tests, ("measure", "null", "minimizer")):
+        part = getattr(test, parameter)
+        try:
+            reduction.dumps(part)
+        except (pickle.PicklingError, TypeError, AttributeError) as error:
+            rule = f"{part.name} must be one that other processes can be sent"
+            repair = "Define it at the top of a module, or pass `n_jobs=1`."
+            raise refusal(parameter, rule, str(error), repair) from error
