@@ -26,10 +26,6 @@ def in_hull(members: ArrayLike, point: ArrayLike) -> bool:
         A distribution; a total variation of 1e-9 is forgiven, or 1e-6 if it or the members came
         in less than double precision.
 
-    Returns
-    -------
-    bool
-
     Examples
     --------
     >>> in_hull([[0.8, 0.2], [0.4, 0.6]], [0.5, 0.5])

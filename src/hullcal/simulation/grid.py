@@ -23,9 +23,6 @@ from hullcal._validation import (
     refusal,
 )
 from hullcal.algorithm import check_level
-from hullcal.measures import Measure
-from hullcal.minimizers import Minimizer
-from hullcal.nulls import Null
 from hullcal.simulation import protocols
 from hullcal.simulation.running import Source, Test
 from hullcal.simulation.scenarios import FIXED, check_name, check_strength, scenario
@@ -101,15 +98,10 @@ class Grid:
         one cell for all their values.
     protocol : str or sequence of str
         "paper", "authors", or one of these with switches; see `hullcal.simulation.protocols`.
-    measure : str, Measure, or sequence of them
-        As in "ece_conf", or "ece_conf:5" for five bins.
-    null : str, Null, or sequence of them
-    minimizer : str, Minimizer, or sequence of them
-        As in "steepest", or "steepest:60" for a budget of 60 evaluations a start.
-    n_datasets : int
-        R, data sets in a cell.
-    n_resamples : int
-        D, null values of a test.
+    measure, null, minimizer : str, Measure, Null or Minimizer, or sequence of them
+        As in "ece_conf:5" for five bins, or "steepest:60" for a budget of 60 evaluations a start.
+    n_datasets, n_resamples : int
+        R, data sets in a cell, and D, null values of a test.
     alpha : float or sequence of float
         Levels at which errors are counted.
     seed : int, numpy.random.Generator or None
@@ -128,12 +120,12 @@ class Grid:
     spread: float | Iterable[float] = 0.01
     strength: float | Iterable[float] = 1.0
     protocol: str | Iterable[str] = "paper"
-    measure: str | Measure | Iterable[str | Measure] = (
+    measure: str | measures.Measure | Iterable[str | measures.Measure] = (
         *("ece_conf:5", "ece_conf:10", "ece_cwise:5", "ece_cwise:10"),
         *("hl_cwise:5", "hl_cwise:10", "skce_ul"),
     )
-    null: str | Null | Iterable[str | Null] = "paper"
-    minimizer: str | Minimizer | Iterable[str | Minimizer] = "steepest"
+    null: str | nulls.Null | Iterable[str | nulls.Null] = "paper"
+    minimizer: str | minimizers.Minimizer | Iterable[str | minimizers.Minimizer] = "steepest"
     n_datasets: int = 1000
     n_resamples: int = 100
     alpha: float | Iterable[float] = ALPHA
@@ -219,7 +211,7 @@ def several(values: Any, name: str) -> list[Any]:
     return found
 
 
-def label(value: Measure | Null, room: Any) -> str:
+def label(value: measures.Measure | nulls.Null, room: Any) -> str:
     """The name of a measure or null, with what its plain name does not say, but for the bins."""
     own, name = value.settings(), value.name
     own.pop("n_bins", None)

@@ -23,10 +23,7 @@ from hullcal._validation import (
     refusal,
 )
 from hullcal.algorithm import check_level
-from hullcal.measures import Measure
-from hullcal.minimizers import Minimizer
 from hullcal.notes import Note
-from hullcal.nulls import Null
 from hullcal.results import Result
 from hullcal.sets import ClassifierSet
 from hullcal.simulation.grid import label, several
@@ -49,9 +46,9 @@ def power(
     miscalibration: str = "temperature",
     amount: float | None = None,
     n_samples: int | Iterable[int] | None = None,
-    measure: str | Measure | Callable[..., float] = "ece_conf",
-    null: str | Null = "stacked",
-    minimizer: str | Minimizer = "steepest",
+    measure: str | measures.Measure | Callable[..., float] = "ece_conf",
+    null: str | nulls.Null = "stacked",
+    minimizer: str | minimizers.Minimizer = "steepest",
     weights: str | ArrayLike = "mean",
     n_datasets: int = 100,
     n_resamples: int = 99,
@@ -81,8 +78,7 @@ def power(
         A temperature above 1 makes the members overconfident, one below 1 underconfident. Shares of
         the way to a corner lie in [0, 1]. Left out: temperature 1.5, or a share of 0.2.
     n_samples : int or sequence of int, optional
-        Numbers of rows to try. Left out: 1/8, 1/4, 1/2, 1 and 2 times the rows given, of which at
-        most 2000 are counted.
+        Left out: 1/8, 1/4, 1/2, 1 and 2 times the rows given, of which at most 2000 are counted.
     measure, null, minimizer, alpha, n_resamples
         The test, as for `calibration_test`.
     weights : "mean" or array-like of shape (n_members,)
@@ -94,11 +90,7 @@ def power(
     rng : int, numpy.random.Generator or None
         Seed; the one used is kept in the result. Data set r of N rows depends on (seed, N, r) alone.
     n_jobs, progress
-        As for `run`; neither changes a result.
-
-    Returns
-    -------
-    Power
+        As for `run`.
 
     Examples
     --------
@@ -112,10 +104,13 @@ def power(
     n_rows, n_members, n_classes = classifiers.probs.shape
     amount = _check_amount(miscalibration, amount)
     g, reference = measures.resolve(measure), nulls.resolve(null)
-    search = minimizers.resolve(minimizer).budgeted(
-        in_test=True, easy=g.easily_searched and reference.one_by_one
-    )
-    sizes = _sizes(n_samples, n_rows, g)
+    easy = g.easily_searched and reference.one_by_one
+    search = minimizers.resolve(minimizer).budgeted(in_test=True, easy=easy)
+    if n_samples is None:
+        fewest, counted = max(_FEWEST_ROWS, g.min_samples), min(n_rows, _MOST_ROWS)
+        n_samples = [max(fewest, round(share * counted)) for share in _SHARES]
+    given = several(n_samples, "n_samples")
+    sizes = sorted({check_integer(value, "n_samples", 1) for value in given})
     mean = isinstance(weights, str) and weights == "mean"
     w = simplex.uniform(n_members) if mean else check_weights(weights, n_members)
     mixed = classifiers.mix(w)
@@ -130,7 +125,8 @@ def power(
         # The largest first, so that no worker is left with one in the end.
         for size in reversed(sizes)
     ]
-    test = Test(measure=g, null=reference, minimizer=search)
+    parts: dict[str, Any] = {"measure": g, "minimizer": search, "null": reference}
+    test = Test(**parts)
     test.check(sources[-1])
     n_datasets = check_integer(n_datasets, "n_datasets", 1)
     alpha, n_resamples = check_level(alpha, n_resamples)
@@ -170,9 +166,7 @@ def power(
         n_datasets=n_datasets,
         n_resamples=n_resamples,
         n_rows=n_rows,
-        settings={
-            name: getattr(test, name).settings() for name in ("measure", "minimizer", "null")
-        },
+        settings={name: part.settings() for name, part in parts.items()},
         seed=seed,
         notes=classifiers.notes,
     )
@@ -188,20 +182,10 @@ def _check_amount(miscalibration: Any, amount: Any) -> float:
     if miscalibration == "temperature":
         return check_positive(amount, "amount")
     real = isinstance(amount, numbers.Real) and not isinstance(amount, bool)
-    if real and 0 <= amount <= 1:
-        return float(amount)
-    rule = f"must lie in [0, 1] for {miscalibration}, being the share of the way to the corner"
-    raise refusal("amount", rule, f"{amount!r:.80}", "Pass for example `amount=0.2`.")
-
-
-def _sizes(n_samples: Any, n_rows: int, measure: Measure) -> list[int]:
-    """Numbers of rows to try, ascending, none twice."""
-    if n_samples is None:
-        counted = min(n_rows, _MOST_ROWS)
-        fewest = max(_FEWEST_ROWS, measure.min_samples)
-        return sorted({max(fewest, round(share * counted)) for share in _SHARES})
-    values = several(n_samples, "n_samples")
-    return sorted({check_integer(value, "n_samples", 1) for value in values})
+    if not (real and 0 <= amount <= 1):
+        rule = f"must lie in [0, 1] for {miscalibration}, being the share of the way to the corner"
+        raise refusal("amount", rule, f"{amount!r:.80}", "Pass for example `amount=0.2`.")
+    return float(amount)
 
 
 def draw(
@@ -241,13 +225,11 @@ class Power(Result):
     Attributes
     ----------
     n_samples, power, lower, upper : ndarray
-        Numbers of rows that were tried, ascending; the share of data sets in which the hypothesis was
-        rejected; and Wilson's 95 % interval of each.
+        Numbers of rows tried; the share of data sets that were rejected; Wilson's 95 % intervals.
     n_needed : int or None
         Rows that give the power `target`; None if that is not between the numbers tried.
     n_needed_interval : tuple of two ints or None
-        Where `n_needed` lies by the intervals of the rates. None for a lower end below the fewest
-        rows tried and for an upper end above the most; an end beyond the other side is that number.
+        Where `n_needed` lies by the intervals of the rates, None for an end beyond the numbers tried.
         It knows of the chance in the simulation, not of how well these rows stand for others.
     weights : ndarray of shape (n_members,)
         The combination from which labels are off.
@@ -255,10 +237,6 @@ class Power(Result):
         Rows of the given predictions; data sets of more rows repeat some.
     settings : dict
         Settings of measure, minimizer and null.
-    seed : int
-        Gives the same result again as `rng`.
-    notes : tuple of Note
-        What was done to the input.
     """
 
     n_samples: NDArray[np.int64]

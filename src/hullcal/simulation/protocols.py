@@ -32,9 +32,8 @@ class Protocol:
         Where p_e is outside the hull, or the whole ray inside, the boundary index is wrong: it names
         the corner, or p_e. The boundary is also rounded down to the line search's 99 steps.
     carried_mixing : bool
-        The mixing variable is overwritten by the truth of the first instance; every further instance
-        mixes class by class with the truth of the one before, and a result that is no distribution
-        has the most probable class as its label.
+        Every instance but the first mixes class by class with the truth of the one before; a result
+        that is no distribution has the most probable class as its label.
     permuted_rows : bool
         Line 2 of Algorithm 1 permutes the rows instead of drawing them with replacement.
     two_sided : bool

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import closing, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
@@ -19,13 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hullcal import measures, minimizers, nulls
 from hullcal._compiled.jit import is_compiled
 from hullcal._validation import HullcalWarning, refusal
 from hullcal.algorithm import calibration_test
-from hullcal.io.journal import Journal, columns_of
-from hullcal.measures import Measure
-from hullcal.minimizers import Minimizer
-from hullcal.nulls import Null
+from hullcal.io.journal import Journal, Key, columns_of
 from hullcal.progress import reporting
 from hullcal.sets import ClassifierSet
 from hullcal.simulation.protocols import PAPER, Protocol
@@ -64,21 +62,20 @@ class Test:
     # A class whose name begins like this would be taken for a test case of this program.
     __test__ = False
 
-    measure: Measure
-    null: Null
-    minimizer: Minimizer
+    measure: measures.Measure
+    null: nulls.Null
+    minimizer: minimizers.Minimizer
 
-    def parts(self, protocol: Protocol) -> tuple[Measure, Null, Minimizer]:
-        """What `calibration_test` takes, as a protocol has it."""
-        return protocol.measure(self.measure), protocol.null(self.null), self.minimizer
+    def under(self, protocol: Protocol) -> Test:
+        """The test as a protocol has it."""
+        return replace(self, measure=protocol.measure(self.measure), null=protocol.null(self.null))
 
     def check(self, source: Source) -> None:
         """Refuse now what `calibration_test` would refuse on the first data set."""
-        measure, null, search = self.parts(source.protocol)
-        measure.check(source.sizes[0])
-        search = search.budgeted(in_test=True)
-        search.check(measure, source.sizes[1])
-        null.check(measure, search)
+        test, search = self.under(source.protocol), self.minimizer.budgeted(in_test=True)
+        test.measure.check(source.sizes[0])
+        search.check(test.measure, source.sizes[1])
+        test.null.check(test.measure, search)
 
     def seconds(self, source: Source, n_resamples: int) -> float:
         """Roughly how long the test takes: enough to cut work into blocks of like size."""
@@ -117,17 +114,18 @@ def run_tests(
     """What every test left behind, of shape (len(COLUMNS), n_sources, n_tests, n_datasets)."""
     values = np.empty((len(COLUMNS), len(sources), len(tests), n_datasets))
     missing = []
-    for block in _blocks(sources, tests, n_datasets, n_resamples):
-        place, source, first, last = block
-        if journal is None or (source.key, first, last) not in journal.blocks:
-            missing.append(block)
-            continue
-        found = columns_of(journal.blocks[source.key, first, last], COLUMNS)
-        if found is None or not _sound(found, (len(COLUMNS), len(tests), last - first)):
-            came = f"another block {(source.key, first, last)} in {journal.path}"
-            repair = "Delete that line to compute it again, or start over with `force=True`."
-            raise refusal("resume", "needs a sound journal", came, repair)
-        values[:, place, :, first:last] = found
+    for place, source in enumerate(sources):
+        # Blocks of about a second by what is to be done alone, so that a journal fits any machine.
+        drawing = 3e-7 * math.prod(source.sizes)
+        seconds = drawing + sum(test.seconds(source, n_resamples) for test in tests)
+        size = min(_MOST, max(1, round(_SECONDS / seconds)))
+        for first in range(0, n_datasets, size):
+            last = min(first + size, n_datasets)
+            if journal is None or (source.key, first, last) not in journal.blocks:
+                missing.append(Block(place, source, first, last))
+            else:
+                there = values[:, place, :, first:last]
+                there[:] = _kept(journal, (source.key, first, last), there.shape)
     work = partial(run_block, tests=tests, seed=seed, n_resamples=n_resamples, home=os.getpid())
     total = values[0].size
     done = total - len(tests) * sum(block.last - block.first for block in missing)
@@ -144,25 +142,16 @@ def run_tests(
     return values
 
 
-def _blocks(
-    sources: Sequence[Source], tests: Sequence[Test], n_datasets: int, n_resamples: int
-) -> list[Block]:
-    """All data sets in blocks of about a second, which depend on what is to be done alone."""
-    blocks = []
-    for place, source in enumerate(sources):
-        drawing = 3e-7 * math.prod(source.sizes)
-        seconds = drawing + sum(test.seconds(source, n_resamples) for test in tests)
-        size = min(_MOST, max(1, round(_SECONDS / seconds)))
-        for first in range(0, n_datasets, size):
-            blocks.append(Block(place, source, first, min(first + size, n_datasets)))
-    return blocks
-
-
-def _sound(found: NDArray[np.float64], shape: tuple[int, ...]) -> bool:
-    """Whether these are columns that a run could have written."""
-    levels, evaluations = found[0], found[-1]
-    sound = (levels >= 0) & (levels <= 1) & (np.abs(evaluations) < 2**53)
-    return found.shape == shape and bool(sound.all())
+def _kept(journal: Journal, key: Key, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """What a journal has of a block, refused if no run could have written it."""
+    found = columns_of(journal.blocks[key], COLUMNS)
+    if found is not None and found.shape == shape:
+        levels, evaluations = found[0], found[-1]
+        if ((levels >= 0) & (levels <= 1) & (np.abs(evaluations) < 2**53)).all():
+            return found
+    repair = "Delete that line to compute it again, or start over with `force=True`."
+    came = f"another block {key} in {journal.path}"
+    raise refusal("resume", "needs a sound journal", came, repair)
 
 
 def run_block(
@@ -188,16 +177,13 @@ def run_block(
             words = enumerate(of_tests.generate_state(4))
             test_seed = sum(int(word) << (32 * i) for i, word in words)
             for i, current in enumerate(tests):
-                measure, null, search = current.parts(source.protocol)
                 with warnings.catch_warnings():
                     # What is to be said was said before the first data set.
                     warnings.simplefilter("ignore", HullcalWarning)
                     result = calibration_test(
                         classifiers,
                         labels,
-                        measure=measure,
-                        null=null,
-                        minimizer=search,
+                        **vars(current.under(source.protocol)),
                         n_resamples=n_resamples,
                         alpha=0.5,
                         rng=test_seed,

@@ -25,8 +25,6 @@ FIXED: dict[str, dict[str, Any]] = {
 #: The linear program of Algorithm 2 forgives this much. It matters: with u = .01 and M = K = 10 the
 #: mean is outside the hull of 96 % of instances then, and of 99 % in exact geometry.
 PROGRAM_TOLERANCE = 1e-7
-#: The scripts search 100 points from the mean to the corner.
-N_STEPS = 99
 
 
 @dataclass(frozen=True)
@@ -52,8 +50,6 @@ class Simulated:
 
     Attributes
     ----------
-    name : str
-        The scenario.
     probs, labels : ndarray of shape (n_samples, n_members, n_classes) and (n_samples,)
         Predictions of the members, and labels drawn from `truth`.
     truth : ndarray of shape (n_samples, n_classes)
@@ -93,16 +89,13 @@ def scenario(
     Then the labels: in S1 from one combination, uniform on the simplex, for the whole data set; in
     S1_vertex from one member; in S2 from a point beyond the hull, towards the corner of the simplex
     that is closest to p_e; in S3 towards a random corner. In "calibrated" one of two members is
-    calibrated, yet labels follow no combination of them.
+    calibrated, yet labels follow no combination of them. `HOLDS` says which hypotheses are true.
 
     Parameters
     ----------
     name : {"S1", "S1_vertex", "S2", "S3", "calibrated"}
-        The scenario; `HOLDS` says which hypotheses are true of it.
-    n_samples : int
-        N, at least 1.
-    n_members, n_classes : int
-        M, at least 1, and K, at least 2. The scenario "calibrated" has two of each.
+    n_samples, n_members, n_classes : int
+        N, M and K, at least 1, 1 and 2. The scenario "calibrated" has two members and classes.
     spread : float
         u, above 0: how far the members are from their mean.
     strength : float
@@ -113,10 +106,6 @@ def scenario(
     rng : int, numpy.random.Generator or None
         Seed. Members, truth and labels have a stream each, so data sets that differ in scenario,
         strength or protocol alone share their members.
-
-    Returns
-    -------
-    Simulated
 
     Examples
     --------
@@ -162,10 +151,10 @@ def scenario(
 
 def check_name(name: Any, parameter: str) -> str:
     """The name of a scenario, checked."""
-    if isinstance(name, str) and name in HOLDS:
-        return name
-    rule = f"must be one of {', '.join(HOLDS)}"
-    raise refusal(parameter, rule, f"{name!r:.80}", 'Pass for example "S1".')
+    if not isinstance(name, str) or name not in HOLDS:
+        rule = f"must be one of {', '.join(HOLDS)}"
+        raise refusal(parameter, rule, f"{name!r:.80}", 'Pass for example "S1".')
+    return name
 
 
 def check_strength(strength: Any) -> float:
@@ -188,28 +177,22 @@ def _outside(
     n_samples, n_classes = mean.shape
     mixing: Floats = rng.random(size=(n_samples,))
     # Drawn in S2 as well, so that both have the same stream.
-    corners: NDArray[np.int64] = rng.integers(n_classes, size=(n_samples,))
-    if closest:
-        corners = mean.argmax(axis=1)
+    drawn = rng.integers(n_classes, size=(n_samples,))
+    corners = mean.argmax(axis=1) if closest else drawn
     corner = np.eye(n_classes)[corners]
     steps = boundaries(probs, mean, corner, tolerance=PROGRAM_TOLERANCE)
     if followed.corner_outside:
-        steps = _misnamed(steps)
+        # The scripts search 100 points, and take the one before the first outside. If that is the first
+        # of all its index is -1, which means the last, the corner; and if none is outside the index
+        # keeps its initial value, 0, which means the mean. Steps on the grid survive their rounding.
+        on_grid = np.floor(99 * steps + 1e-9) / 99
+        steps = np.where(np.isnan(steps), 1.0, np.where(steps >= 1.0, 0.0, on_grid))
     edge = along(mean, corner, steps)
     if followed.carried_mixing:
         truth = _carried(edge, corner, mixing[0], strength)
     else:
         truth = along(edge, corner, strength * mixing)
     return truth, {"corners": corners, "boundary": edge}
-
-
-def _misnamed(steps: Floats) -> Floats:
-    """The steps of the scripts, whose index is that of the point before the first one outside."""
-    # If that is the first of all the index is -1, which means the last, the corner; and if none is
-    # outside the index keeps its initial value, 0, which means the mean.
-    # A step that was meant to be on the grid must not be lost to rounding.
-    on_grid = np.floor(N_STEPS * steps + 1e-9) / N_STEPS
-    return np.where(np.isnan(steps), 1.0, np.where(steps >= 1.0, 0.0, on_grid))
 
 
 def _carried(edge: Floats, corner: Floats, first: float, strength: float) -> Floats:

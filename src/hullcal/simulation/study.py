@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import product
@@ -137,10 +137,6 @@ def run(
     progress : bool or callable
         True shows a bar on stderr; a callable gets (done, total) in tests.
 
-    Returns
-    -------
-    Study
-
     Raises
     ------
     StudyError, WorkerDied
@@ -231,17 +227,13 @@ def configuration(grid: Grid) -> dict[str, Any]:
 def _write(study: Study, folder: Path) -> None:
     """Write every file whole or not at all; the same bytes for the same study, however it was run."""
     manifest = {"grid": study.grid.configuration(), "versions": versions()}
-    contents = (as_csv(_rows(study)), as_csv(study.rates()), json.dumps(manifest, indent=2) + "\n")
-    for name, content in zip(NAMES, contents, strict=True):
-        write_atomic(folder / name, content, force=True)
-
-
-def _rows(study: Study) -> Iterator[dict[str, Any]]:
-    """What every test was and what it found."""
     columns = ("dataset", *COLUMNS)
     found = zip(*(study.tests[name].tolist() for name in columns), strict=True)
-    for names, _ in product(study.grid.names(), range(study.grid.n_datasets)):
-        yield names | dict(zip(columns, next(found), strict=True))
+    ways = product(study.grid.names(), range(study.grid.n_datasets))
+    rows = (names | dict(zip(columns, next(found), strict=True)) for names, _ in ways)
+    contents = (as_csv(rows), as_csv(study.rates()), json.dumps(manifest, indent=2) + "\n")
+    for name, content in zip(NAMES, contents, strict=True):
+        write_atomic(folder / name, content, force=True)
 
 
 def as_csv(rows: Iterable[dict[str, Any]]) -> str:
