@@ -4,8 +4,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import stats
 
 import oracles_simulation as oracles
@@ -112,31 +110,6 @@ def test_a_triangle_is_left_where_plane_geometry_says(seed):
     found = boundary(triangle, start, corner)
     # A ray that leaves at a small angle stays within the tolerance of 1e-9 for a while.
     np.testing.assert_allclose(found, start if expected is None else expected, rtol=0, atol=1e-6)
-
-
-def counts(n_rows, n_classes):
-    row = st.lists(st.integers(0, 6), min_size=n_classes, max_size=n_classes).filter(any)
-    return st.lists(row, min_size=n_rows, max_size=n_rows).map(
-        lambda rows: np.array(rows) / np.sum(rows, axis=1, keepdims=True)
-    )
-
-
-rays = st.tuples(st.integers(1, 6), st.integers(2, 4)).flatmap(
-    lambda size: st.tuples(counts(*size), counts(1, size[0]), st.integers(0, size[1] - 1))
-)
-
-
-@settings(max_examples=150, deadline=None)
-@given(rays)
-def test_from_any_combination_the_ray_is_followed_exactly_to_its_end(ray):
-    members, weights, c = ray
-    start, corner = weights[0] @ members, np.eye(members.shape[1])[c]
-    step = boundaries(members[None], start[None], corner[None])
-    assert 0 <= step[0] <= 1, "a combination of the members is inside"
-    assert in_hull(members, along(start[None], corner[None], step)[0])
-    if step[0] < 1 and not np.array_equal(start, corner):
-        further = along(start[None], corner[None], np.minimum(step + 1e-4, 1.0))[0]
-        assert step[0] + 1e-4 > 1 or not in_hull(members, further)
 
 
 def test_probabilities_far_below_the_tolerance_of_linear_programs_do_no_harm():
@@ -365,18 +338,6 @@ def test_what_is_no_distribution_has_its_most_probable_class_as_label():
     edge = np.array([[0.0, 0.0, 1.0], [0.5, 0.5 + 2.0**-52, 0.0]])
     ours = scenarios._carried(edge, np.eye(3)[[2, 2]], 0.5, 1.0)
     np.testing.assert_array_equal(ours, np.eye(3)[[2, 2]])
-
-
-@pytest.mark.parametrize(("name", "share"), [("S2", 0.989), ("S3", 0.970)])
-def test_labels_of_the_scripts_are_nearly_always_the_corner(name, share):
-    hits = [
-        (data.labels == data.corners).mean()
-        for data in (scenario(name, protocol="authors", rng=i) for i in range(40))
-    ]
-    # Instances of a data set hang together, so the noise is measured between data sets.
-    assert abs(np.mean(hits) - share) < 4 * np.std(hits) / np.sqrt(len(hits))
-    text = [scenario(name, rng=i) for i in range(10)]
-    assert np.mean([data.labels == data.corners for data in text]) < 0.9
 
 
 # Seeds and messages ---------------------------------------------------------------------------

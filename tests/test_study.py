@@ -186,14 +186,8 @@ def test_another_seed_gives_other_numbers_and_tests_of_a_data_set_are_paired(sma
 
 
 def test_cells_that_are_the_same_are_one():
-    grid = Grid(
-        scenario=("S1", "S3", "calibrated"),
-        n_members=(2, 5, 5),
-        spread=(0.1, 1),
-        strength=(0.5, 1.0),
-        measure="ece_conf",
-        n_datasets=3,
-    )
+    axes = {"n_members": (2, 5, 5), "spread": (0.1, 1), "strength": (0.5, 1.0)}
+    grid = Grid(scenario=("S1", "S3", "calibrated"), **axes, measure="ece_conf", n_datasets=3)
     count = {name: sum(c.scenario == name for c in grid.cells) for name in grid.scenario}
     assert count == {"S1": 4, "S3": 8, "calibrated": 1}
     assert grid.n_tests == 13 * 3
@@ -260,15 +254,13 @@ def test_budgets_bins_and_objects_have_names():
 
 
 def _fails_for_some(probs, labels):
-    if labels[0] == labels[1] == 0:
-        raise ZeroDivisionError("as it must")
-    return 0.5
+    return 0.5 / (0 if labels[0] == labels[1] == 0 else 1)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_test_that_fails_names_its_data_set(n_jobs):
     grid = Grid(**SIZES, scenario="S1", measure=_fails_for_some, n_datasets=30, n_resamples=20)
-    words = r"data set \d+ of S1 \(n_samples=12.*_fails_for_some.*must"
+    words = r"data set \d+ of S1 \(n_samples=12.*_fails_for_some.*division by zero"
     with pytest.raises(StudyError, match=words):
         run(grid, n_jobs=n_jobs)
 
@@ -343,17 +335,15 @@ def test_the_table_says_what_each_test_was(tmp_path, small):
     assert manifest["versions"]["numpy"] == np.__version__
 
 
-@pytest.mark.parametrize("name", ["=1+1", "+a", "-a", "@a", "  =a", "＝a", "a=1", "=cmd\rx\ny"])
 @pytest.mark.filterwarnings("ignore::hullcal.HullcalWarning")
-def test_a_name_that_a_spreadsheet_would_run_stands_behind_an_apostrophe(name):
+def test_a_name_that_a_spreadsheet_would_run_stands_behind_an_apostrophe():
     def measure(probs, labels):
         return -0.25
 
-    measure.__name__ = name
+    measure.__name__ = "=cmd\rx\ny"
     study = run(Grid(**SIZES, scenario="S1", measure=measure, n_datasets=1, n_resamples=3))
-    header, row = csv.reader(io.StringIO(as_csv(study.rates()[:1]), newline=""))
-    shown = name if name == "a=1" else f"'{name}"
-    assert dict(zip(header, row, strict=True))["measure"] == shown
+    row, *_ = csv.DictReader(io.StringIO(as_csv(study.rates()), newline=""))
+    assert row["measure"] == "'=cmd\rx\ny"
     # The minus of a number is no formula.
     assert as_csv([{"statistic": -0.25, "minimum": float("nan")}]) == "statistic,minimum\n-0.25,\n"
 

@@ -45,10 +45,8 @@ def boundary(members: ArrayLike, start: ArrayLike, corner: ArrayLike) -> Floats:
     ----------
     members : array-like of shape (n_members, n_classes)
         Distributions over the classes.
-    start : array-like of shape (n_classes,)
-        p_0, a distribution. If it is outside the hull, it is the answer, as in Algorithm 2.
-    corner : array-like of shape (n_classes,)
-        p_c, a distribution: a corner of the simplex in the paper.
+    start, corner : array-like of shape (n_classes,)
+        p_0 and p_c, distributions. A start outside the hull is the answer, as in Algorithm 2.
 
     Returns
     -------

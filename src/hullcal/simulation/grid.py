@@ -24,7 +24,7 @@ from hullcal._validation import (
 )
 from hullcal.algorithm import check_level
 from hullcal.simulation import protocols
-from hullcal.simulation.running import Source, Test
+from hullcal.simulation.running import Source, Way
 from hullcal.simulation.scenarios import FIXED, check_name, check_strength, scenario
 
 #: The levels of the paper's figures.
@@ -167,10 +167,10 @@ class Grid:
         return tuple(dict.fromkeys(found))
 
     @cached_property
-    def tests(self) -> tuple[Test, ...]:
+    def tests(self) -> tuple[Way, ...]:
         """The ways in which every data set is tested."""
         parts = product(*(getattr(self, name) for name in _ROOMS))
-        return tuple(Test(**dict(zip(_ROOMS, each, strict=True))) for each in parts)
+        return tuple(Way(**dict(zip(_ROOMS, each, strict=True))) for each in parts)
 
     @property
     def n_tests(self) -> int:

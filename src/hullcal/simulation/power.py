@@ -27,7 +27,7 @@ from hullcal.notes import Note
 from hullcal.results import Result
 from hullcal.sets import ClassifierSet
 from hullcal.simulation.grid import label, several
-from hullcal.simulation.running import Source, Test, run_tests
+from hullcal.simulation.running import Source, Way, run_tests
 from hullcal.simulation.scenarios import draw_labels
 from hullcal.simulation.study import wilson
 
@@ -126,7 +126,7 @@ def power(
         for size in reversed(sizes)
     ]
     parts: dict[str, Any] = {"measure": g, "minimizer": search, "null": reference}
-    test = Test(**parts)
+    test = Way(**parts)
     test.check(sources[-1])
     n_datasets = check_integer(n_datasets, "n_datasets", 1)
     alpha, n_resamples = check_level(alpha, n_resamples)

@@ -122,7 +122,6 @@ def _above_quantile(statistic: float, null: NDArray[np.float64]) -> float:
     # That quantile falls linearly between sorted null values as the level rises, so the statistic's own
     # place between them gives the level; a level must be larger than it to reject.
     ordered = np.sort(null)
-    last = len(ordered) - 1
     if not statistic > ordered[0]:
         return 1.0
     if statistic > ordered[-1]:
@@ -132,7 +131,7 @@ def _above_quantile(statistic: float, null: NDArray[np.float64]) -> float:
     low, high = ordered[place - 1], ordered[place]
     share = (statistic - low) / (high - low) if np.isfinite(high) else 0.0
     # A statistic just above the least null value leaves 1 - 0 after rounding, and no level is above 1.
-    return min(1.0, float(np.nextafter(1.0 - (place - 1 + share) / last, 2.0)))
+    return min(1.0, float(np.nextafter(1.0 - (place - 1 + share) / (len(null) - 1), 2.0)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ from hullcal.progress import reporting
 from hullcal.sets import ClassifierSet
 from hullcal.simulation.protocols import PAPER, Protocol
 
+#: Data sets first, ..., last - 1 of the source in a place: (place, source, first, last).
+Block = tuple[int, "Source", int, int]
 #: What a test leaves behind.
 COLUMNS = ("pvalue", "statistic", "minimum", "n_evaluations")
 #: Seconds a block should take: long beside its way to a worker, short beside what a crash may cost.
@@ -56,17 +58,14 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Test:
+class Way:
     """One way to test a data set."""
-
-    # A class whose name begins like this would be taken for a test case of this program.
-    __test__ = False
 
     measure: measures.Measure
     null: nulls.Null
     minimizer: minimizers.Minimizer
 
-    def under(self, protocol: Protocol) -> Test:
+    def under(self, protocol: Protocol) -> Way:
         """The test as a protocol has it."""
         return replace(self, measure=protocol.measure(self.measure), null=protocol.null(self.null))
 
@@ -90,22 +89,13 @@ class Test:
         return 5e-4 + evaluations * (1e-9 * nanoseconds * n_samples * n_classes + call)
 
 
-class Block(NamedTuple):
-    """Data sets first, ..., last - 1 of the source in this place, with all their tests."""
-
-    place: int
-    source: Source
-    first: int
-    last: int
-
-
 def run_tests(
     sources: Sequence[Source],
-    tests: Sequence[Test],
+    tests: Sequence[Way],
     *,
     n_datasets: int,
     n_resamples: int,
-    seed: int,
+    seed: Any,
     n_jobs: int | None,
     backend: Any = None,
     journal: Journal | None = None,
@@ -122,13 +112,13 @@ def run_tests(
         for first in range(0, n_datasets, size):
             last = min(first + size, n_datasets)
             if journal is None or (source.key, first, last) not in journal.blocks:
-                missing.append(Block(place, source, first, last))
+                missing.append((place, source, first, last))
             else:
                 there = values[:, place, :, first:last]
                 there[:] = _kept(journal, (source.key, first, last), there.shape)
     work = partial(run_block, tests=tests, seed=seed, n_resamples=n_resamples, home=os.getpid())
     total = values[0].size
-    done = total - len(tests) * sum(block.last - block.first for block in missing)
+    done = total - len(tests) * sum(last - first for *_, first, last in missing)
     with reporting(progress, "tests") as wanted:
         report = wanted or (lambda *_: None)
         report(done, total)
@@ -155,7 +145,7 @@ def _kept(journal: Journal, key: Key, shape: tuple[int, ...]) -> NDArray[np.floa
 
 
 def run_block(
-    block: Block, *, tests: Sequence[Test], seed: int, n_resamples: int, home: int
+    block: Block, *, tests: Sequence[Way], seed: int, n_resamples: int, home: int
 ) -> tuple[tuple[int, int, int], dict[str, list[list[Any]]]]:
     """Draw the data sets of a block and test them; a list of values for every test."""
     place, source, first, last = block
@@ -164,7 +154,7 @@ def run_block(
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     columns: dict[str, list[list[Any]]] = {name: [[] for _ in tests] for name in COLUMNS}
     for r in range(first, last):
-        current: Test | None = None
+        current: Way | None = None
         try:
             # Words of the spawn key never run into those of the seed.
             of_data, of_tests = (
@@ -209,7 +199,7 @@ def _as_json(value: float) -> float | str:
 def _in_any_order(
     work: Callable[[Block], Any],
     blocks: Sequence[Block],
-    tests: Sequence[Test],
+    tests: Sequence[Way],
     n_jobs: int | None,
     backend: Any,
 ) -> Generator[Any, None, None]:
@@ -218,8 +208,7 @@ def _in_any_order(
 
     try:
         # Only such a setting finds dask by its name.
-        setting = nullcontext() if backend is None else joblib.parallel_config(backend=backend)
-        with setting:
+        with nullcontext() if backend is None else joblib.parallel_config(backend=backend):
             how: Any = {"batch_size": 1, "return_as": "generator_unordered"}
             parallel: Any = joblib.Parallel(n_jobs, **how)
     except (ValueError, ImportError, TypeError, AttributeError) as error:
@@ -231,9 +220,9 @@ def _in_any_order(
     if parallel.n_jobs != 1:
         _check_pickles(tests)
         # Compiled here and once, where a notice can be given; workers of this machine find it done.
-        one = min(blocks, key=lambda block: block.source.sizes)._replace(first=0, last=1)
+        smallest = min((source for _, source, *_ in blocks), key=lambda source: source.sizes)
         compiled = [test for test in tests if is_compiled(test.measure.value)]
-        run_block(one, tests=compiled, seed=0, n_resamples=1, home=os.getpid())
+        run_block((0, smallest, 0, 1), tests=compiled, seed=0, n_resamples=1, home=os.getpid())
     results = parallel(joblib.delayed(work)(block) for block in blocks)
     try:
         # `yield from` would close them before the warnings of that are ignored.
@@ -253,7 +242,7 @@ def _in_any_order(
             results.close()
 
 
-def _check_pickles(tests: Sequence[Test]) -> None:
+def _check_pickles(tests: Sequence[Way]) -> None:
     """Refuse what no process could be sent, before any is started."""
     from joblib.externals.loky.backend import reduction
 

@@ -188,11 +188,10 @@ def _outside(
         on_grid = np.floor(99 * steps + 1e-9) / 99
         steps = np.where(np.isnan(steps), 1.0, np.where(steps >= 1.0, 0.0, on_grid))
     edge = along(mean, corner, steps)
+    known = {"corners": corners, "boundary": edge}
     if followed.carried_mixing:
-        truth = _carried(edge, corner, mixing[0], strength)
-    else:
-        truth = along(edge, corner, strength * mixing)
-    return truth, {"corners": corners, "boundary": edge}
+        return _carried(edge, corner, mixing[0], strength), known
+    return along(edge, corner, strength * mixing), known
 
 
 def _carried(edge: Floats, corner: Floats, first: float, strength: float) -> Floats:

@@ -119,7 +119,8 @@ def run(
 ) -> Study:
     """Run a study.
 
-    Neither the number of processes nor interruptions change a single bit of the result.
+    Neither the number of processes nor interruptions change a single bit of the result. A test that
+    fails raises a StudyError, a worker process that is lost WorkerDied, after which `resume` continues.
 
     Parameters
     ----------
@@ -136,11 +137,6 @@ def run(
         "loky" (processes) by default, "dask" for the workers of the current Client.
     progress : bool or callable
         True shows a bar on stderr; a callable gets (done, total) in tests.
-
-    Raises
-    ------
-    StudyError, WorkerDied
-        If a test fails; if a worker process is lost, after which `resume` continues.
 
     Examples
     --------
@@ -167,13 +163,12 @@ def run(
                 # Tables of another study must not stand beside this one's journal.
                 for name in NAMES:
                     (journal.path.parent / name).unlink(missing_ok=True)
-        seed: Any = grid.seed
         values = run_tests(
             [cell.source() for cell in grid.cells],
             grid.tests,
             n_datasets=grid.n_datasets,
             n_resamples=grid.n_resamples,
-            seed=seed,
+            seed=grid.seed,
             n_jobs=n_jobs,
             backend=backend,
             journal=journal,
@@ -188,10 +183,9 @@ def run(
 def _journal(grid: Grid, folder: Any, *, resume: bool, force: bool) -> Journal:
     """The journal of a folder, refused before any work where the study cannot be kept there."""
     place = check_folder(folder, "folder")
-    for measure in (test.measure for test in grid.tests):
-        if isinstance(measure, CustomMeasure):
-            # A name cannot tell a function from its successor.
-            came = f"the function {measure.name!r}, which may change before the study is resumed"
+    for test in grid.tests:
+        if isinstance(test.measure, CustomMeasure):
+            came = f"the function {test.measure.name!r}, which may be another one on resuming"
             repair = "Leave `folder` out, or derive a Measure."
             raise refusal("folder", "needs measures that are values", came, repair)
     there = [name for name in (JOURNAL, *NAMES) if (place / name).exists()]
