@@ -57,6 +57,8 @@ def test_wilson_against_scipy(total):
     for count in sorted({0, 1, total // 20, total // 2, total - 1, total}):
         interval = binomtest(count, total).proportion_ci(method="wilson")
         np.testing.assert_allclose(wilson(count, total), interval, rtol=1e-12, atol=1e-15)
+    with pytest.raises(InvalidInputError, match="Are they exchanged"):
+        wilson(total + 1, total)
 
 
 def test_rates_against_a_plain_loop():
@@ -248,6 +250,8 @@ def test_budgets_bins_and_objects_have_names():
     described = grid.configuration()
     assert described["minimizer"] == ["pairwise:30", "random:7"]
     assert described["null"] == ["paper", {"name": "paper", "settings": {"rows": "permuted"}}]
+    own = Grid(measure=_fails_for_some).configuration()["measure"]
+    assert own == [{"name": "_fails_for_some", "settings": {"function": "_fails_for_some"}}]
 
 
 # What happens when something is wrong

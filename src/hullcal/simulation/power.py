@@ -36,8 +36,6 @@ Interval = tuple[int | None, int | None]
 
 #: The kinds of miscalibration, each with the amount taken when none is given.
 AMOUNTS = {"temperature": 1.5, "corner": 0.2, "closest": 0.2}
-#: Numbers of rows tried by default, as shares of those given, of which no more than this are counted.
-_SHARES, _MOST_ROWS, _FEWEST_ROWS = (0.125, 0.25, 0.5, 1.0, 2.0), 2000, 20
 
 
 def power(
@@ -107,8 +105,8 @@ def power(
     easy = g.easily_searched and reference.one_by_one
     search = minimizers.resolve(minimizer).budgeted(in_test=True, easy=easy)
     if n_samples is None:
-        fewest, counted = max(_FEWEST_ROWS, g.min_samples), min(n_rows, _MOST_ROWS)
-        n_samples = [max(fewest, round(share * counted)) for share in _SHARES]
+        fewest, counted = max(20, g.min_samples), min(n_rows, 2000)
+        n_samples = [max(fewest, round(share * counted)) for share in (0.125, 0.25, 0.5, 1, 2)]
     given = several(n_samples, "n_samples")
     sizes = sorted({check_integer(value, "n_samples", 1) for value in given})
     mean = isinstance(weights, str) and weights == "mean"

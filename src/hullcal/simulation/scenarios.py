@@ -175,7 +175,7 @@ def _outside(
 ) -> tuple[Floats, dict[str, Any]]:
     """S2 and S3: the truth of an instance is between the boundary of its hull and a corner."""
     n_samples, n_classes = mean.shape
-    mixing: Floats = rng.random(size=(n_samples,))
+    mixing = rng.random(size=(n_samples,))
     # Drawn in S2 as well, so that both have the same stream.
     drawn = rng.integers(n_classes, size=(n_samples,))
     corners = mean.argmax(axis=1) if closest else drawn
