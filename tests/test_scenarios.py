@@ -1,15 +1,15 @@
 """Simulated data sets: their draws, the boundary of a hull, and what each scenario promises."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import stats
 
 import oracles_simulation as oracles
 from hullcal import InvalidInputError
 from hullcal.simulation import scenarios
-from hullcal.simulation.boundary import along, boundaries, boundary, in_hull, project
+from hullcal.simulation.boundary import along, boundaries, boundary, in_hull
 from hullcal.simulation.scenarios import HOLDS, scenario
 
 CORNERS = np.eye(3)
@@ -20,14 +20,6 @@ def stream(seed=0):
 
 
 # Draws ----------------------------------------------------------------------------------------
-
-
-def test_dirichlet_draws_have_the_moments_of_the_textbook():
-    a = np.array([0.1, 0.5, 2.0, 7.0])
-    drawn = scenarios.dirichlet(np.tile(a, (40_000, 1)), stream())
-    error = np.sqrt(stats.dirichlet.var(a) / len(drawn))
-    assert (np.abs(drawn.mean(axis=0) - stats.dirichlet.mean(a)) < 5 * error).all()
-    np.testing.assert_allclose(np.cov(drawn.T), stats.dirichlet.cov(a), atol=1e-3)
 
 
 @pytest.mark.parametrize("a", [0.02, 0.5, 3.0, 1e6])
@@ -61,15 +53,11 @@ def test_labels_come_as_often_as_their_distribution_says():
     assert stats.chisquare(counts[p > 0], 20_000 * p[p > 0]).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("uniform", [0.0, 1 - 2.0**-53])
-@pytest.mark.parametrize("scale", [1.0, 1 + 2e-16, 1 - 1e-16, 0.999, 0.3])
-def test_the_ends_of_the_unit_interval_draw_a_possible_class(uniform, scale):
-    class Fixed:
-        def random(self, shape):
-            return np.full(shape, uniform)
-
-    drawn = scenarios.draw_labels(scale * np.array([[0.0, 0.3, 0.7, 0.0]]), Fixed())
-    assert drawn[0] == (1 if uniform == 0 else 2)
+@pytest.mark.parametrize(("uniform", "drawn"), [(0.0, 1), (1 - 2.0**-53, 2)])
+@pytest.mark.parametrize("scale", [1.0, 1 + 2e-16, 1 - 1e-16, 0.3])
+def test_the_ends_of_the_unit_interval_draw_a_possible_class(uniform, drawn, scale):
+    fixed = SimpleNamespace(random=lambda shape: np.full(shape, uniform))
+    assert scenarios.draw_labels(scale * np.array([[0.0, 0.3, 0.7, 0.0]]), fixed) == [drawn]
 
 
 # The boundary ---------------------------------------------------------------------------------
@@ -78,19 +66,17 @@ def test_the_ends_of_the_unit_interval_draw_a_possible_class(uniform, scale):
 def cases():
     """Members, start and corner: random ones, and those on which an algorithm might trip."""
     rng = stream(7)
-    for m, k in [(1, 3), (2, 2), (3, 3), (3, 6), (6, 3), (12, 4), (5, 5)]:
+    for m, k in [(1, 3), (2, 2), (3, 6), (12, 4), (5, 5)]:
         members = rng.dirichlet(np.ones(k), size=m)
         yield f"M={m}, K={k}", members, rng.dirichlet(np.ones(m)) @ members, 0
     members = rng.dirichlet(np.ones(4), size=4)
-    twice = np.repeat(members, 2, axis=0)
-    yield "every member twice", twice, twice.mean(axis=0), 1
+    yield "every member twice", np.repeat(members, 2, axis=0), members.mean(axis=0), 1
     yield "the start is a member", members, members[2], 0
     yield "the start is outside", members, np.array([0.97, 0.01, 0.01, 0.01]), 3
     yield "one member, away from the start", members[:1], members[1], 0
     yield "all corners are members", np.eye(4), members[0], 2
     yield "some corners are members", np.vstack([np.eye(4)[:2], members]), members.mean(axis=0), 2
     zeros = np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.3, 0.3, 0.0, 0.4]])
-    yield "zeros", zeros, zeros.mean(axis=0), 1
     yield "zeros, towards a class without hope", zeros, zeros.mean(axis=0), 2
     yield "members on a line", np.linspace(members[0], members[1], 5), members[:2].mean(axis=0), 0
     yield "a start on a face", members, members[:3].mean(axis=0), 1
@@ -126,60 +112,18 @@ def test_a_triangle_is_left_where_plane_geometry_says(seed):
     np.testing.assert_allclose(found, start if expected is None else expected, rtol=0, atol=1e-6)
 
 
-def counts(n_rows, n_classes):
-    row = st.lists(st.integers(0, 6), min_size=n_classes, max_size=n_classes).filter(any)
-    return st.lists(row, min_size=n_rows, max_size=n_rows).map(
-        lambda rows: np.array(rows) / np.sum(rows, axis=1, keepdims=True)
-    )
-
-
-rays = st.tuples(st.integers(1, 6), st.integers(2, 4)).flatmap(
-    lambda size: st.tuples(counts(*size), counts(1, size[0]), st.integers(0, size[1] - 1))
-)
-
-
-@settings(max_examples=150, deadline=None)
-@given(rays)
-def test_from_any_combination_the_ray_is_followed_exactly_to_its_end(ray):
-    members, weights, c = ray
-    start, corner = weights[0] @ members, np.eye(members.shape[1])[c]
-    step = boundaries(members[None], start[None], corner[None])
-    assert 0 <= step[0] <= 1, "a combination of the members is inside"
-    assert in_hull(members, along(start[None], corner[None], step)[0])
-    if step[0] < 1 and not np.array_equal(start, corner):
-        further = along(start[None], corner[None], np.minimum(step + 1e-4, 1.0))[0]
-        assert step[0] + 1e-4 > 1 or not in_hull(members, further)
-
-
-@settings(max_examples=100, deadline=None)
-@given(rays)
-def test_the_projection_leaves_every_member_on_the_other_side(ray):
-    members, weights, c = ray
-    point = np.eye(members.shape[1])[c]
-    nearest = project(members, point)
-    np.testing.assert_allclose(nearest.weights @ members, nearest.point, atol=1e-12)
-    assert (nearest.weights >= 0).all()
-    assert np.isclose(nearest.weights.sum(), 1)
-    # The condition that characterises the nearest point of a convex set.
-    assert ((members - nearest.point) @ (point - nearest.point)).max() <= 1e-9
-    inside = weights[0] @ members
-    np.testing.assert_allclose(project(members, inside).point, inside, atol=1e-9)
-
-
 def test_probabilities_far_below_the_tolerance_of_linear_programs_do_no_harm():
     data = scenario("S3", n_samples=300, n_members=40, n_classes=6, spread=0.1, rng=5)
     assert data.probs.min() < 1e-60
     corner = np.eye(6)[data.corners]
     steps = boundaries(data.probs, data.mean, corner)
-    inside = ~np.isnan(steps)
-    assert 20 < inside.sum() < 280
-    found = along(data.mean, corner, steps)
-    further = along(data.mean, corner, steps + 1e-3)
-    for n in range(300):
-        assert in_hull(data.probs[n], data.mean[n]) == inside[n]
-        if inside[n]:
-            assert in_hull(data.probs[n], found[n])
-            assert steps[n] > 0.999 or not in_hull(data.probs[n], further[n])
+    inside = [in_hull(*row) for row in zip(data.probs, data.mean, strict=True)]
+    np.testing.assert_array_equal(~np.isnan(steps), inside)
+    assert 20 < sum(inside) < 280
+    found, further = (along(data.mean, corner, steps + more) for more in (0.0, 1e-3))
+    for n in np.flatnonzero(inside):
+        assert in_hull(data.probs[n], found[n])
+        assert steps[n] > 0.999 or not in_hull(data.probs[n], further[n])
 
 
 def test_the_mean_is_outside_as_often_as_a_linear_program_says():
@@ -207,27 +151,25 @@ def test_single_precision_is_forgiven_its_rounding():
     np.testing.assert_array_equal(boundary(single.astype(float), start, CORNERS[1]), start)
 
 
-BAD = [
-    ("members", [0.5, 0.5], r"`members` must have shape \(n_members, n_classes\).*shape \(2,\)"),
-    ("members", [[1.0], [1.0]], "`members` must have shape .* at least 2 classes"),
-    ("members", [[0.5, 0.6], [0.5, 0.5]], "`members` must hold numbers of at least 0 whose sum"),
-    ("start", [0.2, 0.3, 0.5], r"`start` must have shape \(2,\).*got shape \(3,\)"),
-    ("start", [1.5, -0.5], "`start` must hold numbers of at least 0"),
-    ("corner", [np.nan, 1.0], "`corner` must hold numbers of at least 0"),
-]
-
-
-@pytest.mark.parametrize(("name", "value", "message"), BAD)
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("members", [0.5, 0.5], r"`members` must have shape \(n_members, n_classes\).*\(2,\)"),
+        ("members", [[1.0], [1.0]], "`members` must have shape .* at least 2 classes"),
+        ("members", [[0.5, 0.6], [0.5, 0.5]], "`members` must hold numbers of at least 0 whose"),
+        ("start", [0.2, 0.3, 0.5], r"`start` must have shape \(2,\).*got shape \(3,\)"),
+        ("start", [1.5, -0.5], "`start` must hold numbers of at least 0"),
+        ("corner", [np.nan, 1.0], "`corner` must hold numbers of at least 0"),
+    ],
+)
 def test_bad_rays_are_refused_by_name(name, value, message):
     good = {"members": [[0.5, 0.5]], "start": [0.5, 0.5], "corner": [1.0, 0.0]}
     with pytest.raises(InvalidInputError, match=message):
         boundary(**(good | {name: value}))
     if name != "corner":
-        point = value if name == "start" else [0.5, 0.5]
-        members = value if name == "members" else [[0.5, 0.5]]
-        for function in (in_hull, project):
-            with pytest.raises(InvalidInputError, match=message.replace("start", "point")):
-                function(members, point)
+        members, point = (good | {name: value})["members"], (good | {name: value})["start"]
+        with pytest.raises(InvalidInputError, match=message.replace("start", "point")):
+            in_hull(members, point)
 
 
 # The scenarios --------------------------------------------------------------------------------
@@ -255,15 +197,14 @@ def test_every_scenario_gives_distributions_and_labels(name):
     assert (data.boundary is None) == (data.corners is None) == (name not in ("S2", "S3"))
 
 
-@pytest.mark.parametrize("name", HOLDS)
+@pytest.mark.parametrize("name", ["S1", "S2", "S3"])
 @pytest.mark.parametrize("spread", [1e-300, 1e-6, 1e6, 1e300])
 def test_no_spread_gives_nan(name, spread):
-    if name != "calibrated":
-        data = small(name, spread=spread, n_samples=15)
-        np.testing.assert_allclose(data.probs.sum(axis=-1), 1, atol=1e-12)
-        np.testing.assert_allclose(data.truth.sum(axis=-1), 1, atol=1e-12)
-        if spread < 1e-200:
-            np.testing.assert_allclose(data.probs[:, 0], data.mean, atol=1e-12)
+    data = small(name, spread=spread, n_samples=15)
+    for rows in (data.probs, data.truth):
+        np.testing.assert_allclose(rows.sum(axis=-1), 1, atol=1e-12)
+    if spread < 1e-200:
+        np.testing.assert_allclose(data.probs[:, 0], data.mean, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["S1", "S1_vertex"])
@@ -365,9 +306,9 @@ def test_the_first_member_of_calibrated_is_calibrated_and_the_truth_is_elsewhere
 # The authors' scripts -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["S2", "S3"])
-def test_the_boundary_of_the_scripts_is_their_search_with_its_index(name):
-    data = small(name, n_samples=20, n_members=8, n_classes=3, spread=1.0, protocol="authors")
+@pytest.mark.parametrize(("name", "spread"), [("S2", 1.0), ("S3", 1.0), ("S3", 1e6)])
+def test_the_boundary_of_the_scripts_is_their_search_with_its_index(name, spread):
+    data = small(name, n_samples=20, n_members=8, n_classes=3, spread=spread, protocol="authors")
     corner = np.eye(3)[data.corners]
     agree = [
         np.allclose(oracles.scripts_boundary(*row), found, atol=1e-6)
@@ -375,23 +316,14 @@ def test_the_boundary_of_the_scripts_is_their_search_with_its_index(name):
     ]
     # Their linear program and our distance may part where the mean is 1e-7 from the hull.
     assert np.mean(agree) > 0.9
-    at_corner = (data.boundary == corner).all(axis=1)
-    assert 0 < at_corner.sum() < 20
-
-
-def test_a_ray_that_never_leaves_the_hull_ends_where_it_began_in_the_scripts():
-    probs, mean, corner = np.eye(3)[None], np.full((1, 3), 1 / 3), CORNERS[:1]
-    steps = scenarios._misnamed(boundaries(probs, mean, corner))
-    np.testing.assert_array_equal(along(mean, corner, steps), mean)
-    np.testing.assert_array_equal(oracles.scripts_boundary(probs[0], mean[0], corner[0]), mean[0])
+    # The corner where the mean is outside; the mean where the ray never leaves a hull of corners.
+    assert 0 < (data.boundary == corner).all(axis=1).sum() < 20
+    assert (data.boundary == data.mean).all(axis=1).any() == (spread > 1)
 
 
 @pytest.mark.parametrize("protocol", ["paper+carried_mixing", "authors"])
 def test_the_mixing_variable_of_the_scripts_is_overwritten(protocol):
     data = small("S3", protocol=protocol)
-    w = float(stream(0).random())
-    ours = scenarios._carried(data.boundary, np.eye(4)[data.corners], w, 1.0)
-    np.testing.assert_array_equal(ours, oracles.scripts_truth(data.boundary, data.corners, w))
     mixing = np.random.default_rng(1).spawn(3)[1].random(60)[0]
     expected = oracles.scripts_truth(data.boundary, data.corners, float(mixing))
     np.testing.assert_array_equal(data.truth, expected)
@@ -406,18 +338,6 @@ def test_what_is_no_distribution_has_its_most_probable_class_as_label():
     edge = np.array([[0.0, 0.0, 1.0], [0.5, 0.5 + 2.0**-52, 0.0]])
     ours = scenarios._carried(edge, np.eye(3)[[2, 2]], 0.5, 1.0)
     np.testing.assert_array_equal(ours, np.eye(3)[[2, 2]])
-
-
-@pytest.mark.parametrize(("name", "share"), [("S2", 0.989), ("S3", 0.970)])
-def test_labels_of_the_scripts_are_nearly_always_the_corner(name, share):
-    hits = [
-        (data.labels == data.corners).mean()
-        for data in (scenario(name, protocol="authors", rng=i) for i in range(40))
-    ]
-    # Instances of a data set hang together, so the noise is measured between data sets.
-    assert abs(np.mean(hits) - share) < 4 * np.std(hits) / np.sqrt(len(hits))
-    text = [scenario(name, rng=i) for i in range(10)]
-    assert np.mean([data.labels == data.corners for data in text]) < 0.9
 
 
 # Seeds and messages ---------------------------------------------------------------------------
@@ -436,11 +356,6 @@ def test_the_same_seed_gives_the_same_data_and_another_does_not(name):
     assert same(small(name, rng=stream(3)), small(name, rng=stream(3)))
     assert not same(small(name, rng=3), small(name, rng=4))
     assert not same(small(name, rng=None), small(name, rng=None))
-
-
-def test_a_seed_that_is_ignored_would_be_noticed(monkeypatch):
-    monkeypatch.setattr(scenarios, "check_seed", lambda rng: None)
-    assert not same(small("S1", rng=3), small("S1", rng=3))
 
 
 def test_members_depend_on_nothing_but_seed_and_size():

@@ -28,25 +28,22 @@ questions = {
     "stacked": "contains a calibrated classifier",
     "refit": "contains the truth",
 }
+grid = hc.simulation.Grid(
+    scenario="calibrated",
+    measure="ece_conf",
+    null=questions,
+    alpha=(0.1, 0.2),
+    n_samples=300,
+    n_datasets=50,
+    n_resamples=49,
+)
+study = hc.simulation.run(grid)
 rates = {
-    null: hc.simulation.error_rates(
-        scenario="calibrated",
-        null=null,
-        alpha=(0.1, 0.2),
-        n_samples=300,
-        n_members=2,
-        n_classes=2,
-        spread=1.0,
-        n_datasets=50,
-        n_resamples=49,
-        n_jobs=1,
-        rng=0,
-    )
+    null: [row["rejection_rate"] for row in study.rates() if row["null"] == null]
     for null in questions
 }
 for null, question in questions.items():
-    found = rates[null]
-    print(f"{null}, “{question}”: rejected at .1 and .2 in {found.rejection_rate} of the sets")
+    print(f"{null}, “{question}”: rejected at .1 and .2 in {rates[null]} of the sets")
 
 # %%
 # How p-values are distributed. If what is asked is true, the curve stays near the diagonal or below
@@ -54,7 +51,8 @@ for null, question in questions.items():
 
 figure, ax = plt.subplots(figsize=(5, 3.6), layout="constrained")
 for null, question in questions.items():
-    ax.ecdf(rates[null].pvalues, label=f"{null}: {question}")
+    pvalues = study.tests["pvalue"][study.tests["null"] == null]
+    ax.ecdf(pvalues, label=f"{null}: {question}")
 ax.plot([0, 1], [0, 1], "k:", linewidth=1)
 ax.set_xlabel("p-value")
 ax.set_ylabel("share of data sets")

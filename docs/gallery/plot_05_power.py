@@ -29,8 +29,6 @@ found = hc.simulation.power(
     trees, amount=2.0, n_samples=[50, 100, 200, 400], n_datasets=40, n_resamples=39, rng=0
 )
 print(found.sentence())
-distance = found.distance
-print(f"measure at the average {distance['at_weights']:.3f}, its minimum {distance['minimum']:.3f}")
 
 # %%
 # Dots are the shares of simulated data sets that were rejected, with Wilson's intervals.
@@ -40,6 +38,5 @@ hc.plots.power_curve(found, ax=ax)
 plt.show()
 
 # %%
-# **Answer.** The sentence above says it, with an interval. The line below it says what there is to
-# notice: the minimum over the hull is smaller than the measure at the average, since another
-# combination of the trees repairs a part. The test can only notice what no combination repairs.
+# **Answer.** The sentence above says it, with an interval. The test can only notice what no
+# combination repairs: if another mixture of the trees repairs a part, more rows are needed.

@@ -17,35 +17,34 @@ import numpy as np
 import hullcal as hc
 
 levels = np.linspace(0.05, 0.95, 19)
-rates = {
-    (scenario, null): hc.simulation.error_rates(
-        scenario=scenario,
-        null=null,
-        alpha=levels,
-        n_datasets=50,
-        n_resamples=39,
-        n_samples=100,
-        n_members=4,
-        n_classes=3,
-        spread=0.5,
-        strength=0.5,
-        n_jobs=1,
-        rng=0,
-    )
-    for scenario in ("S1", "S3")
-    for null in ("paper", "recentered")
-}
-for (scenario, null), found in rates.items():
-    print(f"{scenario}, {null}: {found.kind} error at level .05 {found.error[0]:.2f}", end=" ")
-    print(f"({found.lower[0]:.2f} to {found.upper[0]:.2f})")
+grid = hc.simulation.Grid(
+    scenario=("S1", "S3"),
+    measure="ece_conf",
+    null=("paper", "recentered"),
+    alpha=levels,
+    n_datasets=50,
+    n_resamples=39,
+    n_samples=100,
+    n_members=4,
+    n_classes=3,
+    spread=0.5,
+    strength=0.5,
+)
+rates = {}
+for row in hc.simulation.run(grid).rates():
+    rates.setdefault((row["scenario"], row["null"]), []).append(row)
+for (scenario, null), rows in rates.items():
+    first = rows[0]
+    print(f"{scenario}, {null}: {first['kind']} error at level .05 {first['error']:.2f}", end=" ")
+    print(f"({first['error_lower']:.2f} to {first['error_upper']:.2f})")
 
 # %%
 # A valid test stays below the diagonal in S1; a powerful one is far above it in S3.
 
 figure, axes = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained", sharey=True)
-for (scenario, null), found in rates.items():
+for (scenario, null), rows in rates.items():
     ax = axes[int(scenario == "S3")]
-    ax.plot(levels, found.rejection_rate, "o-", markersize=3, label=null)
+    ax.plot(levels, [row["rejection_rate"] for row in rows], "o-", markersize=3, label=null)
     ax.set_title({"S1": "S1: the hull contains the truth", "S3": "S3: it does not"}[scenario])
 for ax in axes:
     ax.plot([0, 1], [0, 1], "k:", linewidth=1)

@@ -6,7 +6,7 @@ installed hullcal and prints a verdict.
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import assert_type
+from typing import Any, assert_type
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -111,11 +111,12 @@ def simulations() -> None:
     assert_type(drawn, hc.simulation.Simulated)
     assert_type(drawn.probs, Floats)
     assert_type(hc.simulation.in_hull(drawn.probs[0], drawn.probs[0].mean(axis=0)), bool)
-    rates = hc.simulation.error_rates(
-        scenario="S1", n_datasets=2, n_samples=20, n_resamples=19, alpha=0.2, rng=0
+    grid = hc.simulation.Grid(
+        scenario="S1", measure="ece_conf", n_datasets=2, n_samples=20, n_resamples=19, alpha=0.2
     )
-    assert_type(rates, hc.simulation.ErrorRates)
-    assert_type(rates.rejection_rate, Floats)
+    study = hc.simulation.run(grid)
+    assert_type(study, hc.simulation.Study)
+    assert_type(study.rates(), list[dict[str, Any]])
 
 
 def files(result: hc.CalibrationTestResult, probs: Floats, labels: NDArray[np.int64]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -346,13 +345,7 @@ def _power_shown(found: Any, form: str) -> str:
     if form == "table":
         return str(found)
     if form == "json":
-        content = found.to_dict()
-        # JSON has no infinity; `float` reads either form.
-        content["distance"] = {
-            name: value if math.isfinite(value) else str(value)
-            for name, value in content["distance"].items()
-        }
-        return json.dumps(content, indent=2)
+        return json.dumps(found.to_dict(), indent=2)
     columns = (found.n_samples, found.power, found.lower, found.upper)
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return "\n".join(["n_samples,power,lower,upper", *(",".join(map(repr, row)) for row in rows)])

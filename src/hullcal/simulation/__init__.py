@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from hullcal.simulation import protocols
 from hullcal.simulation.grid import Grid
-from hullcal.simulation.rates import wilson
 from hullcal.simulation.running import StudyError, WorkerDied
 from hullcal.simulation.scenarios import HOLDS, Simulated, scenario
-from hullcal.simulation.study import ErrorRates, Study, error_rates, run
+from hullcal.simulation.study import Study, run, wilson
 
 # Last, since a file of the same name stands where the function is to stand.
-from hullcal.simulation.boundary import boundary, in_hull, project  # isort: skip
+from hullcal.simulation.boundary import boundary, in_hull  # isort: skip
 from hullcal.simulation.power import Power, power  # isort: skip
 
 __all__ = [
@@ -19,9 +18,6 @@ __all__ = [
     "HOLDS",
     "in_hull",
     "boundary",
-    "project",
-    "error_rates",
-    "ErrorRates",
     "power",
     "Power",
     "Grid",

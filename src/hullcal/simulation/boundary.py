@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import reprlib
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hullcal import hull
 from hullcal._validation import InvalidInputError, as_array, check_probs, refusal
-from hullcal.hull import COARSE_TOLERANCE, TOLERANCE, beyond, nearest, total_variation
+from hullcal.hull import COARSE_TOLERANCE, TOLERANCE, beyond, total_variation
 
 Floats = NDArray[np.float64]
-
-
-class Projection(NamedTuple):
-    """The point of a hull that is nearest to a given one, and the weights that make it."""
-
-    point: Floats
-    weights: Floats
 
 
 def in_hull(members: ArrayLike, point: ArrayLike) -> bool:
@@ -33,10 +26,6 @@ def in_hull(members: ArrayLike, point: ArrayLike) -> bool:
         A distribution; a total variation of 1e-9 is forgiven, or 1e-6 if it or the members came
         in less than double precision.
 
-    Returns
-    -------
-    bool
-
     Examples
     --------
     >>> in_hull([[0.8, 0.2], [0.4, 0.6]], [0.5, 0.5])
@@ -44,29 +33,6 @@ def in_hull(members: ArrayLike, point: ArrayLike) -> bool:
     """
     corners, given = _checked(members, point=point)
     return bool(hull.in_hull(corners[None], given[None])[0])
-
-
-def project(members: ArrayLike, point: ArrayLike) -> Projection:
-    """The point of the hull nearest to a given one in the Euclidean sense, with its weights.
-
-    Parameters
-    ----------
-    members : array-like of shape (n_members, n_classes)
-    point : array-like of shape (n_classes,)
-
-    Returns
-    -------
-    Projection
-        `point` and `weights`. The point is unique; the weights are if no two combinations agree.
-
-    Examples
-    --------
-    >>> project([[0.75, 0.25], [0.5, 0.5]], [0.0, 1.0])
-    Projection(point=array([0.5, 0.5]), weights=array([0., 1.]))
-    """
-    corners, given = (array.astype(np.float64) for array in _checked(members, point=point))
-    weights = nearest(corners, given)
-    return Projection(weights @ corners, weights)
 
 
 def boundary(members: ArrayLike, start: ArrayLike, corner: ArrayLike) -> Floats:
@@ -79,10 +45,8 @@ def boundary(members: ArrayLike, start: ArrayLike, corner: ArrayLike) -> Floats:
     ----------
     members : array-like of shape (n_members, n_classes)
         Distributions over the classes.
-    start : array-like of shape (n_classes,)
-        p_0, a distribution. If it is outside the hull, it is the answer, as in Algorithm 2.
-    corner : array-like of shape (n_classes,)
-        p_c, a distribution: a corner of the simplex in the paper.
+    start, corner : array-like of shape (n_classes,)
+        p_0 and p_c, distributions. A start outside the hull is the answer, as in Algorithm 2.
 
     Returns
     -------
@@ -105,27 +69,21 @@ def boundary(members: ArrayLike, start: ArrayLike, corner: ArrayLike) -> Floats:
 def along(starts: Floats, corners: Floats, steps: Floats) -> Floats:
     """The points (1 - step) start + step corner; the start where the step is NaN."""
     share = np.nan_to_num(steps)[:, None]
-    points: Floats = (1.0 - share) * starts + share * corners
-    return points
+    return (1.0 - share) * starts + share * corners
 
 
 def boundaries(
     members: Floats, starts: Floats, corners: Floats, *, tolerance: float = TOLERANCE
 ) -> Floats:
-    """The largest step in [0, 1] with which each ray is still in its hull; unchecked.
-
-    `members` has shape (n_samples, n_members, n_classes), the ends of the rays (n_samples, n_classes).
-    A step is NaN where the start is outside the hull. A start that is beyond every member in some class
-    is outside at once, which decides most instances of the paper's study; the others cost a few
-    projections.
-    """
+    """The largest step in [0, 1] with which each ray is still in its hull; NaN if its start is not."""
     # Between distributions no coordinate differs by more than the total variation.
     above = members.max(axis=1) + tolerance - starts
     below = starts - members.min(axis=1) + tolerance
     rays = corners - starts
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         in_box = np.where(rays > 0.0, above, below) / np.abs(rays)
-    # How far each ray stays between the smallest and largest members of every class.
+    # How far each ray stays between the smallest and largest members of every class. Most starts of
+    # the paper's study are beyond these, and cost no projection.
     steps: Floats = np.clip(np.where(rays == 0.0, np.inf, in_box).min(axis=1), 0.0, 1.0)
     steps[(above < 0.0).any(axis=1) | (below < 0.0).any(axis=1)] = np.nan
     for n in np.flatnonzero(~np.isnan(steps)):
@@ -139,13 +97,10 @@ def boundaries(
 def _last_step(
     members: Floats, start: Floats, corner: Floats, step: float, tolerance: float
 ) -> float:
-    """Newton's method on the distance from the hull, from a step that is too long or just right.
-
-    The distance of (1 - s) start + s corner is a convex function of s, so Newton's steps come down
-    to the largest s that is near enough without passing it, in about four projections. A linear program
-    would not do: HiGHS drops coefficients below 1e-9 and forgives 1e-7, and predictions are often
-    smaller than both.
-    """
+    """Newton's method on the distance from the hull, from a step that is too long or just right."""
+    # The distance is a convex function of the step, so Newton's steps come down to the largest that is
+    # near enough without passing it. A linear program would not do: HiGHS drops coefficients below
+    # 1e-9 and forgives 1e-7, and predictions are often smaller than both.
     ray = corner - start
     while step > 0.0:
         gap = beyond(members, (1.0 - step) * start + step * corner)
@@ -162,26 +117,21 @@ def _last_step(
 
 
 def _checked(members: ArrayLike, **points: ArrayLike) -> list[NDArray[Any]]:
-    """The members of one instance and distributions over its classes, refused if they are not."""
-    corners = as_array(members, "members").array
-    if corners.ndim != 2 or corners.shape[0] < 1 or corners.shape[1] < 2:
+    """Members of one instance and distributions over its classes, not renormalised: that moves them."""
+    given = {"members": members, **points}
+    arrays = {name: as_array(value, name).array for name, value in given.items()}
+    shape = arrays["members"].shape
+    if len(shape) != 2 or shape[0] < 1 or shape[1] < 2:
         rule = "must have shape (n_members, n_classes) with at least 2 classes"
-        repair = "Give the members of one instance: `probs[n]`."
-        raise refusal("members", rule, f"shape {corners.shape}", repair)
-    arrays = {"members": corners}
-    for name, point in points.items():
-        arrays[name] = as_array(point, name).array
-        if arrays[name].shape != corners.shape[1:]:
-            rule = (
-                f"must have shape ({corners.shape[1]},), one number for each class of the members"
-            )
-            raise refusal(name, rule, f"shape {arrays[name].shape}", "Give a single distribution.")
+        raise refusal("members", rule, f"shape {shape}", "Give those of one instance: `probs[n]`.")
     for name, array in arrays.items():
+        if name != "members" and array.shape != shape[1:]:
+            rule = f"must have shape ({shape[1]},), one number for each class of the members"
+            raise refusal(name, rule, f"shape {array.shape}", "Give a single distribution.")
         try:
             check_probs(np.atleast_2d(array))
         except InvalidInputError as error:
             rule = "must hold numbers of at least 0 whose sum over the classes is 1"
             repair = "Divide by the sum, or see whether the axes are in order."
             raise refusal(name, rule, reprlib.repr(array.tolist()), repair) from error
-    # As they came: renormalising could move them.
     return list(arrays.values())

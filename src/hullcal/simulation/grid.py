@@ -22,12 +22,9 @@ from hullcal._validation import (
     check_seed,
     refusal,
 )
-from hullcal.algorithm import check_level as check_level
-from hullcal.measures import Measure
-from hullcal.minimizers import Minimizer
-from hullcal.nulls import Null
+from hullcal.algorithm import check_level
 from hullcal.simulation import protocols
-from hullcal.simulation.running import Source, Test
+from hullcal.simulation.running import Source, Way
 from hullcal.simulation.scenarios import FIXED, check_name, check_strength, scenario
 
 #: The levels of the paper's figures.
@@ -50,7 +47,7 @@ class Cell:
     protocol: str
 
     def source(self) -> Source:
-        """Where its data sets come from; no other cell of any grid matters to them."""
+        """Where its data sets come from."""
         protocol = protocols.resolve(self.protocol)
         # Protocols that make the same data share their streams, so that only the tests differ.
         words = replace(self, protocol=protocol.of_data().name).key
@@ -71,15 +68,16 @@ class Cell:
 
     def draw(self, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
         """Predictions and labels of a data set."""
-        wanted = asdict(self)
-        for name in FIXED.get(self.scenario, {}):
-            del wanted[name]
-        data = scenario(wanted.pop("scenario"), rng=rng, **wanted)
+        data = scenario(self.scenario, rng=rng, **self._given())
         return data.probs, data.labels
 
     def __str__(self) -> str:
-        name, *given = ((key, value) for key, value in asdict(self).items() if value is not None)
-        return f"{name[1]} ({', '.join(f'{key}={value}' for key, value in given)})"
+        given = ", ".join(f"{name}={value}" for name, value in self._given().items())
+        return f"{self.scenario} ({given})"
+
+    def _given(self) -> dict[str, Any]:
+        values = asdict(self).items()
+        return {key: each for key, each in values if key != "scenario" and each is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,15 +98,10 @@ class Grid:
         one cell for all their values.
     protocol : str or sequence of str
         "paper", "authors", or one of these with switches; see `hullcal.simulation.protocols`.
-    measure : str, Measure, or sequence of them
-        As in "ece_conf", or "ece_conf:5" for five bins.
-    null : str, Null, or sequence of them
-    minimizer : str, Minimizer, or sequence of them
-        As in "steepest", or "steepest:60" for a budget of 60 evaluations a start.
-    n_datasets : int
-        R, data sets in a cell.
-    n_resamples : int
-        D, null values of a test.
+    measure, null, minimizer : str, Measure, Null or Minimizer, or sequence of them
+        As in "ece_conf:5" for five bins, or "steepest:60" for a budget of 60 evaluations a start.
+    n_datasets, n_resamples : int
+        R, data sets in a cell, and D, null values of a test.
     alpha : float or sequence of float
         Levels at which errors are counted.
     seed : int, numpy.random.Generator or None
@@ -127,12 +120,12 @@ class Grid:
     spread: float | Iterable[float] = 0.01
     strength: float | Iterable[float] = 1.0
     protocol: str | Iterable[str] = "paper"
-    measure: str | Measure | Iterable[str | Measure] = (
+    measure: str | measures.Measure | Iterable[str | measures.Measure] = (
         *("ece_conf:5", "ece_conf:10", "ece_cwise:5", "ece_cwise:10"),
         *("hl_cwise:5", "hl_cwise:10", "skce_ul"),
     )
-    null: str | Null | Iterable[str | Null] = "paper"
-    minimizer: str | Minimizer | Iterable[str | Minimizer] = "steepest"
+    null: str | nulls.Null | Iterable[str | nulls.Null] = "paper"
+    minimizer: str | minimizers.Minimizer | Iterable[str | minimizers.Minimizer] = "steepest"
     n_datasets: int = 1000
     n_resamples: int = 100
     alpha: float | Iterable[float] = ALPHA
@@ -167,19 +160,17 @@ class Grid:
     def cells(self) -> tuple[Cell, ...]:
         """The distributions of data, each once: some differ only in what their scenario ignores."""
         names = [field.name for field in fields(Cell)]
-        every = (
-            dict(zip(names, values, strict=True))
-            for values in product(*(getattr(self, name) for name in names))
-        )
-        return tuple(
-            dict.fromkeys(Cell(**(values | FIXED.get(values["scenario"], {}))) for values in every)
-        )
+        found = []
+        for each in product(*(getattr(self, name) for name in names)):
+            values = dict(zip(names, each, strict=True))
+            found.append(Cell(**(values | FIXED.get(values["scenario"], {}))))
+        return tuple(dict.fromkeys(found))
 
     @cached_property
-    def tests(self) -> tuple[Test, ...]:
+    def tests(self) -> tuple[Way, ...]:
         """The ways in which every data set is tested."""
         parts = product(*(getattr(self, name) for name in _ROOMS))
-        return tuple(Test(**dict(zip(_ROOMS, each, strict=True))) for each in parts)
+        return tuple(Way(**dict(zip(_ROOMS, each, strict=True))) for each in parts)
 
     @property
     def n_tests(self) -> int:
@@ -187,18 +178,28 @@ class Grid:
         return len(self.cells) * len(self.tests) * self.n_datasets
 
     def names(self) -> list[dict[str, Any]]:
-        """What a table calls the tests of each cell, in its order."""
-        return [asdict(cell) | _called(test) for cell, test in product(self.cells, self.tests)]
+        """What a table calls the tests of each cell: settings show where the plain name has others."""
+        ways = []
+        for test in self.tests:
+            budget = test.minimizer.max_evaluations
+            way = {
+                "measure": label(test.measure, measures),
+                "n_bins": getattr(test.measure, "n_bins", None),
+                "null": label(test.null, nulls),
+                "minimizer": test.minimizer.name + ("" if budget is None else f":{budget}"),
+            }
+            ways.append(way)
+        return [asdict(cell) | way for cell, way in product(self.cells, ways)]
 
     def configuration(self) -> dict[str, Any]:
         """All that determines the numbers, as JSON can hold it."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name, room in _ROOMS.items():
-            values[name] = [_spec(each, room) for each in values[name]]
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in values.items()
-        }
+        values: dict[str, Any] = {}
+        for field in fields(self):
+            value, room = getattr(self, field.name), _ROOMS.get(field.name)
+            if isinstance(value, tuple):
+                value = [each if room is None else _spec(each, room) for each in value]
+            values[field.name] = value
+        return values
 
 
 def several(values: Any, name: str) -> list[Any]:
@@ -210,27 +211,13 @@ def several(values: Any, name: str) -> list[Any]:
     return found
 
 
-def _called(test: Test) -> dict[str, Any]:
-    """What a table calls a test: settings show where they are not those of the plain name."""
-    budget = test.minimizer.max_evaluations
-    return {
-        "measure": label(test.measure, measures),
-        "n_bins": getattr(test.measure, "n_bins", None),
-        "null": label(test.null, nulls),
-        "minimizer": test.minimizer.name + ("" if budget is None else f":{budget}"),
-    }
-
-
-def label(value: Measure | Null, room: Any) -> str:
+def label(value: measures.Measure | nulls.Null, room: Any) -> str:
     """The name of a measure or null, with what its plain name does not say, but for the bins."""
     own, name = value.settings(), value.name
+    own.pop("n_bins", None)
     plain = room.resolve(name).settings() if name in room.available() else {}
     # A callable's only setting is its name.
-    odd = [
-        f"{key}={each}"
-        for key, each in own.items()
-        if key != "n_bins" and each not in (plain.get(key), name)
-    ]
+    odd = [f"{key}={each}" for key, each in own.items() if each not in (plain.get(key), name)]
     return f"{name}({', '.join(odd)})" if odd else name
 
 

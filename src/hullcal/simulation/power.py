@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,33 +12,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hullcal import measures, minimizers, nulls
+from hullcal import measures, minimizers, nulls, simplex
 from hullcal._validation import (
     check_fraction,
     check_integer,
     check_jobs,
+    check_positive,
     check_seed,
     check_weights,
     refusal,
 )
-from hullcal.measures import Measure
-from hullcal.minimizers import Minimizer
+from hullcal.algorithm import check_level
 from hullcal.notes import Note
-from hullcal.nulls import Null
 from hullcal.results import Result
 from hullcal.sets import ClassifierSet
-from hullcal.simulation.grid import check_level, label, several
-from hullcal.simulation.miscalibration import Alternative, check_amount, distance
-from hullcal.simulation.rates import wilson
-from hullcal.simulation.running import Source, Test, run_tests
+from hullcal.simulation.grid import label, several
+from hullcal.simulation.running import Source, Way, run_tests
+from hullcal.simulation.scenarios import draw_labels
+from hullcal.simulation.study import wilson
 
 Floats = NDArray[np.float64]
 Interval = tuple[int | None, int | None]
 
-#: The stream of the distance; those of data sets begin with a number of rows.
-_DISTANCE = (0,)
-#: Numbers of rows tried by default, as shares of those given, of which no more than this are counted.
-_SHARES, _MOST_ROWS, _FEWEST_ROWS = (0.125, 0.25, 0.5, 1.0, 2.0), 2000, 20
+#: The kinds of miscalibration, each with the amount taken when none is given.
+AMOUNTS = {"temperature": 1.5, "corner": 0.2, "closest": 0.2}
 
 
 def power(
@@ -46,15 +44,14 @@ def power(
     miscalibration: str = "temperature",
     amount: float | None = None,
     n_samples: int | Iterable[int] | None = None,
-    measure: str | Measure | Callable[..., float] = "ece_conf",
-    null: str | Null = "stacked",
-    minimizer: str | Minimizer = "steepest",
+    measure: str | measures.Measure | Callable[..., float] = "ece_conf",
+    null: str | nulls.Null = "stacked",
+    minimizer: str | minimizers.Minimizer = "steepest",
     weights: str | ArrayLike = "mean",
     n_datasets: int = 100,
     n_resamples: int = 99,
     alpha: float = 0.05,
     target: float = 0.8,
-    classes: ArrayLike | None = None,
     from_logits: bool = False,
     from_log: bool = False,
     rng: int | np.random.Generator | None = None,
@@ -65,26 +62,21 @@ def power(
 
     Rows are drawn from the given predictions, and labels from a truth that is off the combination
     p_w by a stated amount; no labels are needed. The test asks whether *any* combination is
-    calibrated: mixing members may repair part of the miscalibration, or all of it, and then there is
-    little or nothing to detect. So the result also says how far the alternative is from the hypothesis
-    (`distance`). (Null "refit" asks whether the hull contains the truth, and may reject all the same.)
+    calibrated: what mixing members repairs, it cannot detect.
 
     Parameters
     ----------
     probs : array-like of shape (n_samples, n_members, n_classes)
-        Predictions of the members, with `classes`, `from_logits` and `from_log` as for
-        `calibration_test`. Rows repeat in a data set only where there are too few.
+        Predictions of the members, with `from_logits` and `from_log` as for `calibration_test`. Rows
+        repeat in a data set only where there are too few.
     miscalibration : {"temperature", "corner", "closest"}
         What the truth is: proportional to p_w ** (1 / amount); or (1 - amount) p_w + amount times the
-        corner of a random class of each row, which on average adds the uniform distribution (as in
-        S3); or the same with the corner of the most probable class (as in S2).
+        corner of a random class of each row (as in S3), or of its most probable class (as in S2).
     amount : float, optional
-        A temperature above 1 makes the members overconfident, one below 1 underconfident, and 1 is no
-        miscalibration. Shares of the way to a corner lie in [0, 1], and 0 is none. Left out:
-        temperature 1.5, or a share of 0.2.
+        A temperature above 1 makes the members overconfident, one below 1 underconfident. Shares of
+        the way to a corner lie in [0, 1]. Left out: temperature 1.5, or a share of 0.2.
     n_samples : int or sequence of int, optional
-        Numbers of rows to try. Left out: 1/8, 1/4, 1/2, 1 and 2 times the rows given, of which at
-        most 2000 are counted.
+        Left out: 1/8, 1/4, 1/2, 1 and 2 times the rows given, of which at most 2000 are counted.
     measure, null, minimizer, alpha, n_resamples
         The test, as for `calibration_test`.
     weights : "mean" or array-like of shape (n_members,)
@@ -96,16 +88,7 @@ def power(
     rng : int, numpy.random.Generator or None
         Seed; the one used is kept in the result. Data set r of N rows depends on (seed, N, r) alone.
     n_jobs, progress
-        As for `run`; neither changes a result.
-
-    Returns
-    -------
-    Power
-
-    Raises
-    ------
-    StudyError, WorkerDied
-        If a test fails, or a worker process is lost.
+        As for `run`.
 
     Examples
     --------
@@ -115,35 +98,33 @@ def power(
     >>> found.n_samples, found.power.shape
     (array([30, 60]), (2,))
     """
-    classifiers = ClassifierSet.of(
-        probs, classes=classes, from_logits=from_logits, from_log=from_log
-    )
+    classifiers = ClassifierSet.of(probs, from_logits=from_logits, from_log=from_log)
     n_rows, n_members, n_classes = classifiers.probs.shape
-    amount = check_amount(miscalibration, amount)
+    amount = _check_amount(miscalibration, amount)
     g, reference = measures.resolve(measure), nulls.resolve(null)
-    chosen = minimizers.resolve(minimizer)
     easy = g.easily_searched and reference.one_by_one
-    search = chosen.budgeted(in_test=True, easy=easy)
-    sizes = _sizes(n_samples, n_rows, g)
-    w = _weights(weights, n_members)
-    alternative = Alternative(
-        probs=classifiers.probs,
-        mixed=classifiers.mix(w),
-        miscalibration=miscalibration,
-        amount=amount,
-    )
+    search = minimizers.resolve(minimizer).budgeted(in_test=True, easy=easy)
+    if n_samples is None:
+        fewest, counted = max(20, g.min_samples), min(n_rows, 2000)
+        n_samples = [max(fewest, round(share * counted)) for share in (0.125, 0.25, 0.5, 1, 2)]
+    given = several(n_samples, "n_samples")
+    sizes = sorted({check_integer(value, "n_samples", 1) for value in given})
+    mean = isinstance(weights, str) and weights == "mean"
+    w = simplex.uniform(n_members) if mean else check_weights(weights, n_members)
+    mixed = classifiers.mix(w)
     sources = [
         Source(
             name=f"{size} rows",
             key=str(size),
             stream=(size,),
             sizes=(size, n_members, n_classes),
-            draw=partial(alternative.draw, n_samples=size),
+            draw=partial(draw, classifiers.probs, mixed, miscalibration, amount, size),
         )
         # The largest first, so that no worker is left with one in the end.
         for size in reversed(sizes)
     ]
-    test = Test(measure=g, null=reference, minimizer=search)
+    parts: dict[str, Any] = {"measure": g, "minimizer": search, "null": reference}
+    test = Way(**parts)
     test.check(sources[-1])
     n_datasets = check_integer(n_datasets, "n_datasets", 1)
     n_resamples = check_integer(n_resamples, "n_resamples", 1)
@@ -162,8 +143,6 @@ def power(
         n_jobs=check_jobs(n_jobs),
         progress=progress,
     )
-    stream = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=_DISTANCE))
-    far = distance(alternative, g, chosen.budgeted(in_test=True), stream, seed)
     rejections = np.count_nonzero(values[0, ::-1, 0] <= alpha, axis=1).tolist()
     rates = [(count / n_datasets, *wilson(count, n_datasets)) for count in rejections]
     rows, interval = needed(sizes, rates, n_datasets, target)
@@ -178,7 +157,6 @@ def power(
         n_needed_interval=interval,
         miscalibration=miscalibration,
         amount=amount,
-        distance=far,
         weights=w,
         measure=label(g, measures),
         null=reference.name,
@@ -187,32 +165,56 @@ def power(
         n_datasets=n_datasets,
         n_resamples=n_resamples,
         n_rows=n_rows,
-        settings={
-            name: getattr(test, name).settings() for name in ("measure", "minimizer", "null")
-        },
+        settings={name: part.settings() for name, part in parts.items()},
         seed=seed,
         notes=classifiers.notes,
     )
 
 
-def _sizes(n_samples: Any, n_rows: int, measure: Measure) -> list[int]:
-    """Numbers of rows to try, ascending, none twice."""
-    if n_samples is None:
-        counted = min(n_rows, _MOST_ROWS)
-        fewest = max(_FEWEST_ROWS, measure.min_samples)
-        return sorted({max(fewest, round(share * counted)) for share in _SHARES})
-    values = several(n_samples, "n_samples")
-    return sorted({check_integer(value, "n_samples", 1) for value in values})
+def _check_amount(miscalibration: Any, amount: Any) -> float:
+    """A size of miscalibration, checked; the usual one for None."""
+    if not isinstance(miscalibration, str) or miscalibration not in AMOUNTS:
+        rule = f"must be one of {', '.join(AMOUNTS)}"
+        raise refusal("miscalibration", rule, f"{miscalibration!r:.80}", "Mind the spelling.")
+    if amount is None:
+        return AMOUNTS[miscalibration]
+    if miscalibration == "temperature":
+        return check_positive(amount, "amount")
+    real = isinstance(amount, numbers.Real) and not isinstance(amount, bool)
+    if not (real and 0 <= amount <= 1):
+        rule = f"must lie in [0, 1] for {miscalibration}, being the share of the way to the corner"
+        raise refusal("amount", rule, f"{amount!r:.80}", "Pass for example `amount=0.2`.")
+    return float(amount)
 
 
-def _weights(weights: Any, n_members: int) -> Floats:
-    """The weights of the combination that would be calibrated, checked."""
-    if isinstance(weights, str):
-        if weights != "mean":
-            rule = 'must be "mean" or one weight per member'
-            raise refusal("weights", rule, repr(weights), 'Pass for example `weights="mean"`.')
-        return np.full(n_members, 1.0 / n_members)
-    return check_weights(weights, n_members)
+def draw(
+    probs: NDArray[Any],
+    mixed: Floats,
+    miscalibration: str,
+    amount: float,
+    n_samples: int,
+    rng: np.random.Generator,
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Rows of the predictions, and labels off p_w, here `mixed`; rows repeat where there are too few."""
+    rows = rng.choice(len(mixed), size=n_samples, replace=n_samples > len(mixed))
+    return probs[rows], draw_labels(truth(mixed[rows], miscalibration, amount, rng), rng)
+
+
+def truth(mixed: Floats, miscalibration: str, amount: float, rng: np.random.Generator) -> Floats:
+    """What labels follow in place of these rows of p_w."""
+    followed: Floats
+    if miscalibration == "temperature":
+        # In logarithms; a class of 0 keeps 0.
+        with np.errstate(divide="ignore", over="ignore"):
+            logs = np.log(mixed)
+            powers = np.exp((logs - logs.max(axis=1, keepdims=True)) / amount)
+        followed = powers / powers.sum(axis=1, keepdims=True)
+        return followed
+    n_rows, n_classes = mixed.shape
+    closest = miscalibration == "closest"
+    classes = mixed.argmax(axis=1) if closest else rng.integers(n_classes, size=n_rows)
+    followed = (1.0 - amount) * mixed + amount * np.eye(n_classes)[classes]
+    return followed
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -222,27 +224,18 @@ class Power(Result):
     Attributes
     ----------
     n_samples, power, lower, upper : ndarray
-        Numbers of rows that were tried, ascending; the share of data sets in which the hypothesis was
-        rejected; and Wilson's 95 % interval of each.
+        Numbers of rows tried; the share of data sets that were rejected; Wilson's 95 % intervals.
     n_needed : int or None
         Rows that give the power `target`; None if that is not between the numbers tried.
     n_needed_interval : tuple of two ints or None
-        Where `n_needed` lies by the intervals of the rates. None for a lower end below the fewest
-        rows tried and for an upper end above the most; an end beyond the other side is that number.
+        Where `n_needed` lies by the intervals of the rates, None for an end beyond the numbers tried.
         It knows of the chance in the simulation, not of how well these rows stand for others.
-    distance : dict
-        The measure `at_weights`, its `minimum` over all combinations, and this minimum `by_chance`,
-        for labels without miscalibration, all on `n_samples` simulated rows.
     weights : ndarray of shape (n_members,)
         The combination from which labels are off.
     n_rows : int
         Rows of the given predictions; data sets of more rows repeat some.
     settings : dict
         Settings of measure, minimizer and null.
-    seed : int
-        Gives the same result again as `rng`.
-    notes : tuple of Note
-        What was done to the input.
     """
 
     n_samples: NDArray[np.int64]
@@ -254,7 +247,6 @@ class Power(Result):
     n_needed_interval: Interval
     miscalibration: str
     amount: float
-    distance: dict[str, float]
     weights: Floats
     measure: str
     null: str
@@ -276,15 +268,10 @@ class Power(Result):
         object.__setattr__(self, "n_needed_interval", (low, high))
         super().__post_init__()
 
-    @property
-    def nothing_to_detect(self) -> bool:
-        """Whether the amount is that of no miscalibration, so that the rates are the level."""
-        return self.amount == (1.0 if self.miscalibration == "temperature" else 0.0)
-
     def sentence(self) -> str:
         """How many rows are needed, in words."""
         what = f"{self.miscalibration} {self.amount:g}"
-        if self.nothing_to_detect:
+        if self.amount == (1.0 if self.miscalibration == "temperature" else 0.0):
             return f"{what.capitalize()} is no miscalibration: the rates are the level of the test."
         first, last = int(self.n_samples[0]), int(self.n_samples[-1])
         detect = f"detect {what} with power {self.target:g} ({self.measure})"
@@ -297,7 +284,6 @@ class Power(Result):
         return f"More than {last} rows, the most tried, are needed to {detect}."
 
     def __str__(self) -> str:
-        far = self.distance
         width = max(6, len(str(self.n_samples[-1])))
         columns = (self.n_samples, self.power, self.lower, self.upper)
         lines = [
@@ -309,12 +295,10 @@ class Power(Result):
                 for n, rate, low, high in zip(*columns, strict=True)
             ),
             self.sentence(),
-            f"On {far['n_samples']} simulated rows {self.measure} is {far['at_weights']:.3g} at the "
-            f"given weights, {far['minimum']:.3g} at the best ones, {far['by_chance']:.3g} by chance.",
         ]
         if len(self.weights) > 1:
             lines.append(
-                "What mixing members repairs, a test for a calibrated combination cannot detect."
+                "No test for a calibrated combination detects what mixing members repairs."
             )
         if self.n_samples[-1] > self.n_rows:
             lines.append(f"Beyond N = {self.n_rows}, rows are drawn with replacement.")
@@ -327,18 +311,8 @@ def needed(
     n_datasets: int,
     target: float,
 ) -> tuple[int | None, Interval]:
-    """Rows that give the target, and their interval; None beyond the numbers tried, which ascend.
-
-    Rates are first made to rise with N (isotonic regression). Between two numbers of rows the normal
-    quantile of the power is taken to be linear in the square root of N, as it is for a statistic that
-    is near normal. Wilson's intervals are read in the same way: the upper ends say how few rows might
-    do, the lower ones how many might be needed.
-
-    >>> needed([100, 400], [(0.5, 0.4, 0.6), (0.9, 0.85, 0.95)], 100, 0.8)
-    (275, (202, 342))
-    >>> needed([100, 400], [(0.1, 0.05, 0.15), (0.5, 0.4, 0.6)], 100, 0.8)
-    (None, (400, None))
-    """
+    """Rows that give the target, and their interval; None beyond the numbers tried, which ascend."""
+    # The upper ends of the rates say how few rows might do, the lower ones how many might be needed.
     middle, lower, upper = (
         _crossing(n_samples, curve, n_datasets, target) for curve in zip(*rates, strict=True)
     )
@@ -354,6 +328,8 @@ def _crossing(
     """Where a curve reaches the target; 0 if before the first number, infinite if after the last."""
     from scipy.special import ndtri
 
+    # Between two numbers of rows the normal quantile of the power is taken to be linear in the square
+    # root of N, as it is for a statistic that is near normal.
     rising = _rising(curve)
     if rising[0] >= target:
         return 0.0

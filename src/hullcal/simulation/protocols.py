@@ -32,9 +32,8 @@ class Protocol:
         Where p_e is outside the hull, or the whole ray inside, the boundary index is wrong: it names
         the corner, or p_e. The boundary is also rounded down to the line search's 99 steps.
     carried_mixing : bool
-        The mixing variable is overwritten by the truth of the first instance; every further instance
-        mixes class by class with the truth of the one before, and a result that is no distribution
-        has the most probable class as its label.
+        Every instance but the first mixes class by class with the truth of the one before; a result
+        that is no distribution has the most probable class as its label.
     permuted_rows : bool
         Line 2 of Algorithm 1 permutes the rows instead of drawing them with replacement.
     two_sided : bool
@@ -64,9 +63,7 @@ class Protocol:
         """The shortest name that `resolve` understands."""
         on = [switch for switch in SWITCHES if getattr(self, switch)]
         off = [switch for switch in SWITCHES if switch not in on]
-        if len(on) <= len(off):
-            return "+".join(["paper", *on])
-        return "-".join(["authors", *off])
+        return "+".join(["paper", *on]) if len(on) <= len(off) else "-".join(["authors", *off])
 
     def of_data(self) -> Protocol:
         """The protocol with the switches alone that concern the data, not their tests."""
@@ -90,12 +87,9 @@ class Protocol:
 
     def smallest_level(self, result: CalibrationTestResult) -> float:
         """The smallest level at which this protocol rejects: its p-value, in other words."""
-        statistic, null = result.statistic, result.null_distribution
-        if self.two_sided:
-            statistic = abs(statistic)
-        if self.interpolated_quantile:
-            return _above_quantile(statistic, null)
-        return pvalues.monte_carlo(statistic, null)
+        statistic = abs(result.statistic) if self.two_sided else result.statistic
+        decide = _above_quantile if self.interpolated_quantile else pvalues.monte_carlo
+        return decide(statistic, result.null_distribution)
 
 
 #: The differences, in the order in which the definitions list them.
@@ -124,13 +118,10 @@ def resolve(protocol: str | Protocol) -> Protocol:
 
 
 def _above_quantile(statistic: float, null: NDArray[np.float64]) -> float:
-    """The level above which the statistic exceeds the interpolated (1 - level)-quantile.
-
-    That quantile falls linearly between sorted null values as the level rises, so the statistic's own
-    place between them gives the level; a level must be larger than it to reject.
-    """
+    """The level above which the statistic exceeds the interpolated (1 - level)-quantile."""
+    # That quantile falls linearly between sorted null values as the level rises, so the statistic's own
+    # place between them gives the level; a level must be larger than it to reject.
     ordered = np.sort(null)
-    last = len(ordered) - 1
     if not statistic > ordered[0]:
         return 1.0
     if statistic > ordered[-1]:
@@ -140,7 +131,7 @@ def _above_quantile(statistic: float, null: NDArray[np.float64]) -> float:
     low, high = ordered[place - 1], ordered[place]
     share = (statistic - low) / (high - low) if np.isfinite(high) else 0.0
     # A statistic just above the least null value leaves 1 - 0 after rounding, and no level is above 1.
-    return min(1.0, float(np.nextafter(1.0 - (place - 1 + share) / last, 2.0)))
+    return min(1.0, float(np.nextafter(1.0 - (place - 1 + share) / (len(null) - 1), 2.0)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,11 +145,7 @@ class RightClosedECE(ConfidenceECE):
 
 @dataclass(frozen=True, kw_only=True)
 class FirstClassHosmerLemeshow(HosmerLemeshow):
-    """Hosmer–Lemeshow with the bins of the first class for all classes, on counts.
-
-    Rows that tie in the first class are cut where they stand. A cell without expectation, whose
-    quotient the scripts leave undefined, counts 0.
-    """
+    """Hosmer–Lemeshow with the bins of the first class for all classes, on counts; ties are cut."""
 
     has_residual: ClassVar[bool] = False
     order_matters: ClassVar[bool] = True
@@ -178,6 +165,7 @@ def _value(mixed, labels, row_weights, parameters, offset, state, scratch):  # t
             for i in range(first, last):
                 observed += int(labels[order[i]] == k)
                 expected += mixed[k, order[i]]
+            # The scripts leave the quotient of a cell without expectation undefined.
             if expected > 0.0:
                 total += (observed - expected) ** 2 / expected
         first = last

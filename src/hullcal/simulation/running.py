@@ -11,29 +11,29 @@ import warnings
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import closing, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hullcal import measures, minimizers, nulls
 from hullcal._compiled.jit import is_compiled
 from hullcal._validation import HullcalWarning, refusal
 from hullcal.algorithm import calibration_test
-from hullcal.io.journal import Journal, columns_of
-from hullcal.measures import Measure
-from hullcal.minimizers import Minimizer
-from hullcal.nulls import Null
+from hullcal.io.journal import Journal, Key, columns_of
 from hullcal.progress import reporting
 from hullcal.sets import ClassifierSet
 from hullcal.simulation.protocols import PAPER, Protocol
 
+#: Data sets first, ..., last - 1 of the source in a place: (place, source, first, last).
+Block = tuple[int, "Source", int, int]
 #: What a test leaves behind.
 COLUMNS = ("pvalue", "statistic", "minimum", "n_evaluations")
 #: Seconds a block should take: long beside its way to a worker, short beside what a crash may cost.
 _SECONDS, _MOST = 1.0, 100
-_DATA, _TEST = 0, 1
 
 
 class StudyError(RuntimeError):
@@ -46,46 +46,35 @@ class WorkerDied(BrokenExecutor):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Source:
-    """A distribution of data sets.
+    """A distribution of data sets."""
 
-    `name` stands in messages, `key` in a journal; `stream` tells its random numbers from those of other
-    sources; `sizes` are N, M and K; `draw` gives predictions and labels of one data set.
-    """
-
-    name: str
-    key: str
-    stream: tuple[int, ...]
-    sizes: tuple[int, int, int]
+    name: str  # in messages
+    key: str  # in a journal
+    stream: tuple[int, ...]  # tells its random numbers from those of other sources
+    sizes: tuple[int, int, int]  # N, M and K
+    #: Gives predictions and labels of one data set.
     draw: Callable[[np.random.Generator], tuple[NDArray[Any], NDArray[Any]]]
     protocol: Protocol = PAPER
 
-    def sequence(self, seed: int, r: int, purpose: int) -> np.random.SeedSequence:
-        """Random numbers of data set r. Words of the spawn key never run into those of the seed."""
-        return np.random.SeedSequence(seed, spawn_key=(*self.stream, r, purpose))
-
 
 @dataclass(frozen=True, kw_only=True)
-class Test:
+class Way:
     """One way to test a data set."""
 
-    # A class whose name begins like this would be taken for a test case of this program.
-    __test__ = False
+    measure: measures.Measure
+    null: nulls.Null
+    minimizer: minimizers.Minimizer
 
-    measure: Measure
-    null: Null
-    minimizer: Minimizer
-
-    def parts(self, protocol: Protocol) -> tuple[Measure, Null, Minimizer]:
-        """What `calibration_test` takes, as a protocol has it."""
-        return protocol.measure(self.measure), protocol.null(self.null), self.minimizer
+    def under(self, protocol: Protocol) -> Way:
+        """The test as a protocol has it."""
+        return replace(self, measure=protocol.measure(self.measure), null=protocol.null(self.null))
 
     def check(self, source: Source) -> None:
         """Refuse now what `calibration_test` would refuse on the first data set."""
-        measure, null, search = self.parts(source.protocol)
-        measure.check(source.sizes[0])
-        search = search.budgeted(in_test=True)
-        search.check(measure, source.sizes[1])
-        null.check(measure, search)
+        test, search = self.under(source.protocol), self.minimizer.budgeted(in_test=True)
+        test.measure.check(source.sizes[0])
+        search.check(test.measure, source.sizes[1])
+        test.null.check(test.measure, search)
 
     def seconds(self, source: Source, n_resamples: int) -> float:
         """Roughly how long the test takes: enough to cut work into blocks of like size."""
@@ -100,85 +89,63 @@ class Test:
         return 5e-4 + evaluations * (1e-9 * nanoseconds * n_samples * n_classes + call)
 
 
-class Block(NamedTuple):
-    """Data sets first, ..., last - 1 of the source in this place, with all their tests."""
-
-    place: int
-    source: Source
-    first: int
-    last: int
-
-
 def run_tests(
     sources: Sequence[Source],
-    tests: Sequence[Test],
+    tests: Sequence[Way],
     *,
     n_datasets: int,
     n_resamples: int,
-    seed: int,
+    seed: Any,
     n_jobs: int | None,
     backend: Any = None,
     journal: Journal | None = None,
     progress: bool | Callable[[int, int], None] = False,
 ) -> NDArray[np.float64]:
-    """What every test left behind, of shape (len(COLUMNS), n_sources, n_tests, n_datasets).
-
-    Blocks that the journal holds are not run again; others are put there as soon as they are finished.
-    """
+    """What every test left behind, of shape (len(COLUMNS), n_sources, n_tests, n_datasets)."""
     values = np.empty((len(COLUMNS), len(sources), len(tests), n_datasets))
     missing = []
-    for block in _blocks(sources, tests, n_datasets, n_resamples):
-        place, source, first, last = block
-        if journal is None or (source.key, first, last) not in journal.blocks:
-            missing.append(block)
-            continue
-        found = columns_of(journal.blocks[source.key, first, last], COLUMNS)
-        if found is None or not _sound(found, values[:, place, :, first:last].shape):
-            came = f"another block {(source.key, first, last)} in {journal.path}"
-            repair = "Delete that line to compute it again, or start over with `force=True`."
-            raise refusal("resume", "needs a sound journal", came, repair)
-        values[:, place, :, first:last] = found
+    for place, source in enumerate(sources):
+        # Blocks of about a second by what is to be done alone, so that a journal fits any machine.
+        drawing = 3e-7 * math.prod(source.sizes)
+        seconds = drawing + sum(test.seconds(source, n_resamples) for test in tests)
+        size = min(_MOST, max(1, round(_SECONDS / seconds)))
+        for first in range(0, n_datasets, size):
+            last = min(first + size, n_datasets)
+            if journal is None or (source.key, first, last) not in journal.blocks:
+                missing.append((place, source, first, last))
+            else:
+                there = values[:, place, :, first:last]
+                there[:] = _kept(journal, (source.key, first, last), there.shape)
     work = partial(run_block, tests=tests, seed=seed, n_resamples=n_resamples, home=os.getpid())
     total = values[0].size
-    done = total - len(tests) * sum(block.last - block.first for block in missing)
-    with reporting(progress, "tests") as report:
-        if report is not None:
-            report(done, total)
+    done = total - len(tests) * sum(last - first for *_, first, last in missing)
+    with reporting(progress, "tests") as wanted:
+        report = wanted or (lambda *_: None)
+        report(done, total)
         with closing(_in_any_order(work, missing, tests, n_jobs, backend)) as results:
             for (place, first, last), columns in results:
                 if journal is not None:
                     journal.append((sources[place].key, first, last), columns)
                 values[:, place, :, first:last] = columns_of(columns, COLUMNS)
                 done += len(tests) * (last - first)
-                if report is not None:
-                    report(done, total)
+                report(done, total)
     return values
 
 
-def _blocks(
-    sources: Sequence[Source], tests: Sequence[Test], n_datasets: int, n_resamples: int
-) -> list[Block]:
-    """All data sets in blocks of about a second, which depend on what is to be done alone."""
-    blocks = []
-    for place, source in enumerate(sources):
-        drawing = 3e-7 * math.prod(source.sizes)
-        seconds = drawing + sum(test.seconds(source, n_resamples) for test in tests)
-        size = min(_MOST, max(1, round(_SECONDS / seconds)))
-        for first in range(0, n_datasets, size):
-            blocks.append(Block(place, source, first, min(first + size, n_datasets)))
-    return blocks
-
-
-def _sound(found: NDArray[np.float64], shape: tuple[int, ...]) -> bool:
-    """Whether these are columns that a run could have written."""
-    if found.shape != shape:
-        return False
-    levels, evaluations = found[0], found[-1]
-    return bool(((levels >= 0) & (levels <= 1) & (np.abs(evaluations) < 2**53)).all())
+def _kept(journal: Journal, key: Key, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """What a journal has of a block, refused if no run could have written it."""
+    found = columns_of(journal.blocks[key], COLUMNS)
+    if found is not None and found.shape == shape:
+        levels, evaluations = found[0], found[-1]
+        if ((levels >= 0) & (levels <= 1) & (np.abs(evaluations) < 2**53)).all():
+            return found
+    repair = "Delete that line to compute it again, or start over with `force=True`."
+    came = f"another block {key} in {journal.path}"
+    raise refusal("resume", "needs a sound journal", came, repair)
 
 
 def run_block(
-    block: Block, *, tests: Sequence[Test], seed: int, n_resamples: int, home: int
+    block: Block, *, tests: Sequence[Way], seed: int, n_resamples: int, home: int
 ) -> tuple[tuple[int, int, int], dict[str, list[list[Any]]]]:
     """Draw the data sets of a block and test them; a list of values for every test."""
     place, source, first, last = block
@@ -187,25 +154,26 @@ def run_block(
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     columns: dict[str, list[list[Any]]] = {name: [[] for _ in tests] for name in COLUMNS}
     for r in range(first, last):
-        current: Test | None = None
+        current: Way | None = None
         try:
-            rng = np.random.default_rng(source.sequence(seed, r, _DATA))
-            probs, labels = source.draw(rng)
+            # Words of the spawn key never run into those of the seed.
+            of_data, of_tests = (
+                np.random.SeedSequence(seed, spawn_key=(*source.stream, r, purpose))
+                for purpose in (0, 1)
+            )
+            probs, labels = source.draw(np.random.default_rng(of_data))
             classifiers = ClassifierSet(probs)
             # One seed for all tests of a data set: measures and nulls are compared on common draws.
-            words = source.sequence(seed, r, _TEST).generate_state(4)
-            test_seed = sum(int(word) << (32 * i) for i, word in enumerate(words))
+            words = enumerate(of_tests.generate_state(4))
+            test_seed = sum(int(word) << (32 * i) for i, word in words)
             for i, current in enumerate(tests):
-                measure, null, search = current.parts(source.protocol)
                 with warnings.catch_warnings():
                     # What is to be said was said before the first data set.
                     warnings.simplefilter("ignore", HullcalWarning)
                     result = calibration_test(
                         classifiers,
                         labels,
-                        measure=measure,
-                        null=null,
-                        minimizer=search,
+                        **vars(current.under(source.protocol)),
                         n_resamples=n_resamples,
                         alpha=0.5,
                         rng=test_seed,
@@ -231,7 +199,7 @@ def _as_json(value: float) -> float | str:
 def _in_any_order(
     work: Callable[[Block], Any],
     blocks: Sequence[Block],
-    tests: Sequence[Test],
+    tests: Sequence[Way],
     n_jobs: int | None,
     backend: Any,
 ) -> Generator[Any, None, None]:
@@ -240,8 +208,7 @@ def _in_any_order(
 
     try:
         # Only such a setting finds dask by its name.
-        setting = nullcontext() if backend is None else joblib.parallel_config(backend=backend)
-        with setting:
+        with nullcontext() if backend is None else joblib.parallel_config(backend=backend):
             how: Any = {"batch_size": 1, "return_as": "generator_unordered"}
             parallel: Any = joblib.Parallel(n_jobs, **how)
     except (ValueError, ImportError, TypeError, AttributeError) as error:
@@ -253,9 +220,9 @@ def _in_any_order(
     if parallel.n_jobs != 1:
         _check_pickles(tests)
         # Compiled here and once, where a notice can be given; workers of this machine find it done.
-        one = min(blocks, key=lambda block: block.source.sizes)._replace(first=0, last=1)
+        smallest = min((source for _, source, *_ in blocks), key=lambda source: source.sizes)
         compiled = [test for test in tests if is_compiled(test.measure.value)]
-        run_block(one, tests=compiled, seed=0, n_resamples=1, home=os.getpid())
+        run_block((0, smallest, 0, 1), tests=compiled, seed=0, n_resamples=1, home=os.getpid())
     results = parallel(joblib.delayed(work)(block) for block in blocks)
     try:
         # `yield from` would close them before the warnings of that are ignored.
@@ -275,16 +242,15 @@ def _in_any_order(
             results.close()
 
 
-def _check_pickles(tests: Sequence[Test]) -> None:
+def _check_pickles(tests: Sequence[Way]) -> None:
     """Refuse what no process could be sent, before any is started."""
     from joblib.externals.loky.backend import reduction
 
-    for test in tests:
-        for parameter in ("measure", "null", "minimizer"):
-            part = getattr(test, parameter)
-            try:
-                reduction.dumps(part)
-            except (pickle.PicklingError, TypeError, AttributeError) as error:
-                rule = f"{part.name} must be one that other processes can be sent"
-                repair = "Define it at the top of a module, or pass `n_jobs=1`."
-                raise refusal(parameter, rule, str(error), repair) from error
+    for test, parameter in product(tests, ("measure", "null", "minimizer")):
+        part = getattr(test, parameter)
+        try:
+            reduction.dumps(part)
+        except (pickle.PicklingError, TypeError, AttributeError) as error:
+            rule = f"{part.name} must be one that other processes can be sent"
+            repair = "Define it at the top of a module, or pass `n_jobs=1`."
+            raise refusal(parameter, rule, str(error), repair) from error

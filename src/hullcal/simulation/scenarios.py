@@ -25,17 +25,11 @@ FIXED: dict[str, dict[str, Any]] = {
 #: The linear program of Algorithm 2 forgives this much. It matters: with u = .01 and M = K = 10 the
 #: mean is outside the hull of 96 % of instances then, and of 99 % in exact geometry.
 PROGRAM_TOLERANCE = 1e-7
-#: The scripts search 100 points from the mean to the corner.
-N_STEPS = 99
 
 
 @dataclass(frozen=True)
 class Holds:
-    """Which hypotheses are true of a scenario.
-
-    `calibrated` is H0, that some combination of the members is calibrated; `truth` is H0′, that labels
-    follow some combination, which implies H0.
-    """
+    """Whether some combination of the members is calibrated (H0), and whether labels follow one (H0′)."""
 
     calibrated: bool
     truth: bool
@@ -56,8 +50,6 @@ class Simulated:
 
     Attributes
     ----------
-    name : str
-        The scenario.
     probs, labels : ndarray of shape (n_samples, n_members, n_classes) and (n_samples,)
         Predictions of the members, and labels drawn from `truth`.
     truth : ndarray of shape (n_samples, n_classes)
@@ -97,16 +89,13 @@ def scenario(
     Then the labels: in S1 from one combination, uniform on the simplex, for the whole data set; in
     S1_vertex from one member; in S2 from a point beyond the hull, towards the corner of the simplex
     that is closest to p_e; in S3 towards a random corner. In "calibrated" one of two members is
-    calibrated, yet labels follow no combination of them.
+    calibrated, yet labels follow no combination of them. `HOLDS` says which hypotheses are true.
 
     Parameters
     ----------
     name : {"S1", "S1_vertex", "S2", "S3", "calibrated"}
-        The scenario; `HOLDS` says which hypotheses are true of it.
-    n_samples : int
-        N, at least 1.
-    n_members, n_classes : int
-        M, at least 1, and K, at least 2. The scenario "calibrated" has two of each.
+    n_samples, n_members, n_classes : int
+        N, M and K, at least 1, 1 and 2. The scenario "calibrated" has two members and classes.
     spread : float
         u, above 0: how far the members are from their mean.
     strength : float
@@ -117,10 +106,6 @@ def scenario(
     rng : int, numpy.random.Generator or None
         Seed. Members, truth and labels have a stream each, so data sets that differ in scenario,
         strength or protocol alone share their members.
-
-    Returns
-    -------
-    Simulated
 
     Examples
     --------
@@ -153,7 +138,11 @@ def scenario(
         if name in ("S2", "S3"):
             truth, known = _outside(name == "S2", probs, mean, strength, followed, of_truth)
         else:
-            weights = _weights(name == "S1_vertex", n_members, followed, of_truth)
+            if name == "S1_vertex":
+                weights = np.eye(n_members)[of_truth.integers(n_members)]
+            else:
+                share = 1.0 / n_members if followed.sparse_weights else 1.0
+                weights = dirichlet(np.full(n_members, share), of_truth)
             truth, known = weights @ probs, {"weights": weights}
         known["mean"] = mean
     labels = draw_labels(truth, of_labels)
@@ -162,10 +151,10 @@ def scenario(
 
 def check_name(name: Any, parameter: str) -> str:
     """The name of a scenario, checked."""
-    if isinstance(name, str) and name in HOLDS:
-        return name
-    rule = f"must be one of {', '.join(HOLDS)}"
-    raise refusal(parameter, rule, f"{name!r:.80}", 'Pass for example "S1".')
+    if not isinstance(name, str) or name not in HOLDS:
+        rule = f"must be one of {', '.join(HOLDS)}"
+        raise refusal(parameter, rule, f"{name!r:.80}", 'Pass for example "S1".')
+    return name
 
 
 def check_strength(strength: Any) -> float:
@@ -174,15 +163,6 @@ def check_strength(strength: Any) -> float:
     if number > 1.0:
         raise refusal("strength", "must be at most 1", f"{number:g}", "At 1 the corner is reached.")
     return number
-
-
-def _weights(vertex: bool, n_members: int, followed: Protocol, rng: np.random.Generator) -> Floats:
-    """S1: the combination of the members that is the truth, the same for all instances."""
-    if vertex:
-        corner: Floats = np.eye(n_members)[rng.integers(n_members)]
-        return corner
-    concentration = 1.0 / n_members if followed.sparse_weights else 1.0
-    return dirichlet(np.full(n_members, concentration), rng)
 
 
 def _outside(
@@ -195,46 +175,34 @@ def _outside(
 ) -> tuple[Floats, dict[str, Any]]:
     """S2 and S3: the truth of an instance is between the boundary of its hull and a corner."""
     n_samples, n_classes = mean.shape
-    mixing: Floats = rng.random(size=(n_samples,))
+    mixing = rng.random(size=(n_samples,))
     # Drawn in S2 as well, so that both have the same stream.
-    corners: NDArray[np.int64] = rng.integers(n_classes, size=(n_samples,))
-    if closest:
-        corners = mean.argmax(axis=1)
+    drawn = rng.integers(n_classes, size=(n_samples,))
+    corners = mean.argmax(axis=1) if closest else drawn
     corner = np.eye(n_classes)[corners]
     steps = boundaries(probs, mean, corner, tolerance=PROGRAM_TOLERANCE)
     if followed.corner_outside:
-        steps = _misnamed(steps)
+        # The scripts search 100 points, and take the one before the first outside. If that is the first
+        # of all its index is -1, which means the last, the corner; and if none is outside the index
+        # keeps its initial value, 0, which means the mean. Steps on the grid survive their rounding.
+        on_grid = np.floor(99 * steps + 1e-9) / 99
+        steps = np.where(np.isnan(steps), 1.0, np.where(steps >= 1.0, 0.0, on_grid))
     edge = along(mean, corner, steps)
+    known = {"corners": corners, "boundary": edge}
     if followed.carried_mixing:
-        truth = _carried(edge, corner, mixing[0], strength)
-    else:
-        truth = along(edge, corner, strength * mixing)
-    return truth, {"corners": corners, "boundary": edge}
-
-
-def _misnamed(steps: Floats) -> Floats:
-    """The steps of the scripts, whose index is that of the point before the first one outside.
-
-    If that is the first of all the index is -1, which means the last, the corner; and if none is
-    outside the index keeps its initial value, 0, which means the mean.
-    """
-    # A step that was meant to be on the grid must not be lost to rounding.
-    on_grid = np.floor(N_STEPS * steps + 1e-9) / N_STEPS
-    return np.where(np.isnan(steps), 1.0, np.where(steps >= 1.0, 0.0, on_grid))
+        return _carried(edge, corner, mixing[0], strength), known
+    return along(edge, corner, strength * mixing), known
 
 
 def _carried(edge: Floats, corner: Floats, first: float, strength: float) -> Floats:
-    """The truth of the scripts: `l = l * corner + (1 - l) * edge` with the l of the instance before.
-
-    What comes out need not be a distribution. The library that draws the label replaces its last
-    entry by what is missing to 1; if some entry is then outside [0, 1], it fails and the label is
-    the most probable class.
-    """
+    """The truth of the scripts: `l = l * corner + (1 - l) * edge` with the l of the instance before."""
     truth = np.empty_like(edge)
     mixing = np.full(edge.shape[1], first)
     for n in range(len(edge)):
         share = strength * mixing
         mixing = share * corner[n] + (1.0 - share) * edge[n]
+        # That need not be a distribution. The library that draws the label replaces the last entry by
+        # what is missing to 1; where that leaves [0, 1] it fails, and the most probable class is taken.
         truth[n] = mixing
         truth[n, -1] = 1.0 - truth[n, :-1].sum()
         if not ((truth[n] >= 0.0) & (truth[n] <= 1.0)).all():
@@ -243,65 +211,44 @@ def _carried(edge: Floats, corner: Floats, first: float, strength: float) -> Flo
 
 
 def _calibrated(n_samples: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Two members of which the first is calibrated, and a truth that is no combination of them.
-
-    The probability of class 1 is η = 1/2 + tanh(z1)/4 + tanh(2 z2)/4. The first member says
-    1/2 + tanh(z1)/4, which is the mean of η given z1; the second, overconfident, 1/(1 + exp(-6 z2)).
-    """
+    """Two members of which the first is calibrated, and a truth that is no combination of them."""
     z1, z2 = rng.standard_normal((2, n_samples))
-    known = 0.5 + 0.25 * np.tanh(z1)
-    positive = np.stack(
-        [known, 1.0 / (1.0 + np.exp(-6.0 * z2)), known + 0.25 * np.tanh(2.0 * z2)], 1
-    )
-    both: Floats = np.stack([1.0 - positive, positive], axis=2)
+    known = 0.5 + 0.25 * np.tanh(z1)  # the mean of the truth given z1
+    overconfident = 1.0 / (1.0 + np.exp(-6.0 * z2))
+    positive = np.stack([known, overconfident, known + 0.25 * np.tanh(2.0 * z2)], axis=1)
+    both = np.stack([1.0 - positive, positive], axis=2)
     return both[:, :2], both[:, 2]
 
 
 def dirichlet(concentration: Floats, rng: np.random.Generator) -> Floats:
-    """One draw from each Dirichlet distribution, made in log space.
-
-    Gamma variables of shape a far below 1 underflow, so their logarithms are drawn:
-    log G(a) = log G(a + 1) - E / a, with E a standard exponential variable. As all shapes of a row
-    go to 0, the largest of them is that of the class whose E / a is smallest, the winner of a race
-    of exponential clocks, and the row becomes that corner of the simplex.
-
-    Concentrations, of shape (..., n_classes), are finite and at least 0, with something above 0 in every
-    row. A class of 0 gets 0.
-
-    >>> dirichlet(np.array([[1e-300, 1e-300, 0.0]]), np.random.default_rng(0)).max()
-    np.float64(1.0)
-    """
+    """One draw from each Dirichlet distribution, of concentrations (..., n_classes); 0 gets 0."""
+    # Gamma variables of shape a far below 1 underflow, so their logarithms are drawn:
+    # log G(a) = log G(a + 1) - E / a, with E a standard exponential variable.
     base = rng.standard_gamma(concentration + 1.0)
     clock = rng.standard_exponential(concentration.shape)
     # Logarithms of 0 and quotients too large for a double mean "never", which is what they give.
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         logs = np.where(concentration > 0.0, np.log(base) - clock / concentration, -np.inf)
     top = logs.max(axis=-1, keepdims=True)
-    lost = top[..., 0] == -np.inf  # every quotient of the row overflowed: only the race is left
+    lost = top[..., 0] == -np.inf
     if lost.any():
-        logs[lost] = _winner(clock[lost], concentration[lost])
+        # Every quotient of the row overflowed. As all shapes go to 0, the row becomes the corner with
+        # the smallest quotient, the winner of a race of exponential clocks.
+        with np.errstate(divide="ignore"):
+            arrival = np.log(clock[lost]) - np.log(concentration[lost])
+        first = arrival.argmin(axis=-1)[..., None]
+        logs[lost] = np.where(np.arange(arrival.shape[-1]) == first, 0.0, -np.inf)
         top[lost] = 0.0
     draw = np.exp(logs - top)
     shares: Floats = draw / draw.sum(axis=-1, keepdims=True)
     return shares
 
 
-def _winner(clock: Floats, concentration: Floats) -> Floats:
-    """Logarithms of the corner with the smallest clock / concentration, too large to compute."""
-    with np.errstate(divide="ignore"):
-        arrival = np.log(clock) - np.log(concentration)
-    first = arrival.argmin(axis=-1)[..., None]
-    return np.where(np.arange(clock.shape[-1]) == first, 0.0, -np.inf)
-
-
 def draw_labels(distributions: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
-    """One class from each row of shape (..., n_classes), by the inverse of its distribution function.
-
-    Rows need not add up to 1 to the last bit. A class of probability 0 is never drawn: its sum is that
-    of the class before, and the first sum *above* the threshold decides.
-    """
+    """One class from each row of shape (..., n_classes), whose sum need not be 1 to the last bit."""
     sums = np.cumsum(distributions, axis=-1)
-    # A double below 1 times the whole is below the whole, so some sum is always above.
+    # A double below 1 times the whole is below the whole, so some sum is always above; and a class of
+    # probability 0, whose sum is that of the class before, is never the first to be above.
     thresholds = rng.random(sums.shape[:-1]) * sums[..., -1]
     drawn: NDArray[np.int64] = (sums <= thresholds[..., None]).sum(axis=-1)
     return drawn

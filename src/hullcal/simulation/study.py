@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import product
@@ -13,19 +14,41 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._validation import InvalidInputError, check_flag, check_jobs, refusal
+from hullcal._validation import check_flag, check_jobs, refusal
 from hullcal.io import write_atomic
 from hullcal.io.journal import JOURNAL, Journal, check_folder
 from hullcal.io.results import versions
 from hullcal.io.writing import as_text, csv_line
-from hullcal.measures import CustomMeasure, Measure
-from hullcal.nulls import Null
+from hullcal.measures import CustomMeasure
+from hullcal.nulls import TRUTH
 from hullcal.simulation.grid import Grid
-from hullcal.simulation.rates import kind_of_error, rates_of
 from hullcal.simulation.running import COLUMNS, run_tests
+from hullcal.simulation.scenarios import HOLDS
 
 #: What a study leaves in its folder beside the journal.
 NAMES = ("tests.csv", "rates.csv", "manifest.json")
+#: The 97.5 % quantile of the standard normal distribution.
+_Z = 1.959963984540054
+
+
+def wilson(count: int, total: int) -> tuple[float, float]:
+    """Wilson's 95 % interval for a proportion.
+
+    Unlike the usual interval it keeps its coverage where errors are rare, and is never empty.
+
+    >>> low, high = wilson(0, 100)
+    >>> low, round(high, 4)
+    (0.0, 0.037)
+    """
+    if not 0 <= count <= total or total < 1:
+        rule = "must lie between 0 and `total`, and `total` be at least 1"
+        raise refusal("count", rule, f"{count} and {total}", "Are they exchanged?")
+    share, square = count / total, _Z * _Z / total
+    middle = (share + square / 2.0) / (1.0 + square)
+    half = _Z / (1.0 + square) * math.sqrt(share * (1.0 - share) / total + square / (4.0 * total))
+    # At the ends the two terms are equal, and rounding must not show.
+    low = 0.0 if count == 0 else max(0.0, middle - half)
+    return low, 1.0 if count == total else min(1.0, middle + half)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,16 +78,33 @@ class Study:
         not the truth, "refit" errs by not rejecting and the others by rejecting.
         """
         levels: Any = self.grid.alpha
-        rows = self.tests["pvalue"].reshape(-1, self.grid.n_datasets)
-        kinds = [
-            kind_of_error(cell.scenario, test.null)
-            for cell, test in product(self.grid.cells, self.grid.tests)
-        ]
-        return [
-            {**names, **row}
-            for names, kind, values in zip(self.grid.names(), kinds, rows, strict=True)
-            for row in rates_of(kind, values, levels)
-        ]
+        total = self.grid.n_datasets
+        pvalues = self.tests["pvalue"].reshape(-1, total)
+        ways = product(self.grid.cells, self.grid.tests)
+        rows = []
+        for names, (cell, test), values in zip(self.grid.names(), ways, pvalues, strict=True):
+            holds = HOLDS[cell.scenario]
+            true = holds.truth if test.null.hypothesis == TRUTH else holds.calibrated
+            for level in levels:
+                rejections = int(np.count_nonzero(values <= level))
+                errors = rejections if true else total - rejections
+                low, high = wilson(rejections, total)
+                # Counted anew rather than taken from 1, so that an error rate of 0 is 0.
+                error_low, error_high = wilson(errors, total)
+                found = {
+                    "alpha": level,
+                    "rejections": rejections,
+                    "n_datasets": total,
+                    "rejection_rate": rejections / total,
+                    "rejection_lower": low,
+                    "rejection_upper": high,
+                    "kind": "Type I" if true else "Type II",
+                    "error": errors / total,
+                    "error_lower": error_low,
+                    "error_upper": error_high,
+                }
+                rows.append(names | found)
+        return rows
 
 
 def run(
@@ -79,7 +119,8 @@ def run(
 ) -> Study:
     """Run a study.
 
-    Neither the number of processes nor interruptions change a single bit of the result.
+    Neither the number of processes nor interruptions change a single bit of the result. A test that
+    fails raises a StudyError, a worker process that is lost WorkerDied, after which `resume` continues.
 
     Parameters
     ----------
@@ -97,16 +138,6 @@ def run(
     progress : bool or callable
         True shows a bar on stderr; a callable gets (done, total) in tests.
 
-    Returns
-    -------
-    Study
-
-    Raises
-    ------
-    StudyError, WorkerDied
-        If a test fails, of which the message names the data set; if a worker process is lost, after
-        which `resume` continues.
-
     Examples
     --------
     >>> study = run(Grid(scenario="S1", measure="ece_conf", n_datasets=5, alpha=0.05))
@@ -121,30 +152,23 @@ def run(
         rule = "must name what `resume` or `force` is about"
         raise refusal("folder", rule, "None", "Name the study's folder.")
     if resume and force:
-        raise InvalidInputError(
-            "`resume` continues and `force` starts over; got both. Choose one of them."
-        )
+        raise refusal("force", "must not come with `resume`", "both", "Choose one of them.")
     # joblib's own reading of other negative numbers is not ours.
     n_jobs = None if n_jobs is None else check_jobs(n_jobs)
     with ExitStack() as stack:
         journal = None
         if folder is not None:
-            place = _checked(grid, check_folder(folder, "folder"), resume=resume, force=force)
-            opened = Journal.open(
-                place, configuration(grid), resume=resume, new=not (resume or force)
-            )
-            journal = stack.enter_context(opened)
+            journal = stack.enter_context(_journal(grid, folder, resume=resume, force=force))
             if force:
                 # Tables of another study must not stand beside this one's journal.
                 for name in NAMES:
-                    (place / name).unlink(missing_ok=True)
-        seed: Any = grid.seed
+                    (journal.path.parent / name).unlink(missing_ok=True)
         values = run_tests(
             [cell.source() for cell in grid.cells],
             grid.tests,
             n_datasets=grid.n_datasets,
             n_resamples=grid.n_resamples,
-            seed=seed,
+            seed=grid.seed,
             n_jobs=n_jobs,
             backend=backend,
             journal=journal,
@@ -156,28 +180,21 @@ def run(
     return study
 
 
-def _checked(grid: Grid, folder: Path, *, resume: bool, force: bool) -> Path:
-    """Refuse what cannot be kept, and a folder that holds something already, before any work."""
-    for measure in (test.measure for test in grid.tests):
-        if isinstance(measure, CustomMeasure):
-            # A name cannot tell a function from its successor.
-            came = (
-                f"the function {measure.name!r}, which may be another one when the study is resumed"
-            )
+def _journal(grid: Grid, folder: Any, *, resume: bool, force: bool) -> Journal:
+    """The journal of a folder, refused before any work where the study cannot be kept there."""
+    place = check_folder(folder, "folder")
+    for test in grid.tests:
+        if isinstance(test.measure, CustomMeasure):
+            came = f"the function {test.measure.name!r}, which may be another one on resuming"
             repair = "Leave `folder` out, or derive a Measure."
             raise refusal("folder", "needs measures that are values", came, repair)
-    has_journal = (folder / JOURNAL).exists()
-    if has_journal and not (resume or force):
-        repair = "Continue it with `resume=True`, or start over with `force=True`."
-        came = f"{str(folder)!r} with a journal"
+    there = [name for name in (JOURNAL, *NAMES) if (place / name).exists()]
+    if there and not force and not (resume and JOURNAL in there):
+        came = repr(str(place / there[0]))
+        repair = "Continue a journal with `resume=True`, or start over with `force=True`."
         raise refusal("folder", "must not hold a study yet", came, repair)
-    others = [str(folder / name) for name in NAMES if (folder / name).exists()]
-    if others and not has_journal and not force:
-        repair = "Choose another folder, or replace them with `force=True`."
-        rule = "must not hold files that would be replaced"
-        raise refusal("folder", rule, repr(others[0]), repair)
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    place.mkdir(parents=True, exist_ok=True)
+    return Journal.open(place, configuration(grid), resume=resume, new=not (resume or force))
 
 
 def _table(grid: Grid, values: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
@@ -204,17 +221,13 @@ def configuration(grid: Grid) -> dict[str, Any]:
 def _write(study: Study, folder: Path) -> None:
     """Write every file whole or not at all; the same bytes for the same study, however it was run."""
     manifest = {"grid": study.grid.configuration(), "versions": versions()}
-    contents = (as_csv(_rows(study)), as_csv(study.rates()), json.dumps(manifest, indent=2) + "\n")
+    columns = ("dataset", *COLUMNS)
+    found = zip(*(study.tests[name].tolist() for name in columns), strict=True)
+    ways = product(study.grid.names(), range(study.grid.n_datasets))
+    rows = (names | dict(zip(columns, next(found), strict=True)) for names, _ in ways)
+    contents = (as_csv(rows), as_csv(study.rates()), json.dumps(manifest, indent=2) + "\n")
     for name, content in zip(NAMES, contents, strict=True):
         write_atomic(folder / name, content, force=True)
-
-
-def _rows(study: Study) -> Iterator[dict[str, Any]]:
-    """What every test was and what it found."""
-    found = {name: study.tests[name].tolist() for name in ("dataset", *COLUMNS)}
-    for i, names in enumerate(study.grid.names()):
-        for row in range(i * study.grid.n_datasets, (i + 1) * study.grid.n_datasets):
-            yield names | {name: column[row] for name, column in found.items()}
 
 
 def as_csv(rows: Iterable[dict[str, Any]]) -> str:
@@ -226,112 +239,3 @@ def as_csv(rows: Iterable[dict[str, Any]]) -> str:
         cells = ("" if value is None or value != value else value for value in row.values())
         lines.append(csv_line(as_text(v) if isinstance(v, str) else str(v) for v in cells))
     return "".join(lines)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ErrorRates:
-    """Errors of a test among simulated data sets, by level.
-
-    Attributes
-    ----------
-    alpha, rejection_rate : ndarray
-        The levels, and the share of the data sets in which the hypothesis was rejected.
-    error, lower, upper : ndarray
-        Share in which the test erred, rejections for "Type I" and the others for "Type II", and
-        Wilson's 95 % interval of it.
-    kind : str
-        "Type I" if what the null tests is true of the scenario, otherwise "Type II".
-    pvalues : ndarray of shape (n_datasets,)
-    n_datasets : int
-    seed : int
-        Gives the same rates again as `rng`.
-    settings : dict
-        What was drawn and how it was tested.
-    """
-
-    alpha: NDArray[np.float64]
-    rejection_rate: NDArray[np.float64]
-    error: NDArray[np.float64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    kind: str
-    pvalues: NDArray[np.float64]
-    n_datasets: int
-    seed: int
-    settings: dict[str, Any]
-
-    def __str__(self) -> str:
-        lines = [
-            ", ".join(f"{name}={value}" for name, value in self.settings.items()),
-            f"{self.kind} error in {self.n_datasets} data sets, with 95 % intervals",
-            " alpha  rejected  error  interval",
-        ]
-        columns = (self.alpha, self.rejection_rate, self.error, self.lower, self.upper)
-        lines += [
-            f"{alpha:6.3g}  {rejected:8.3f}  {error:5.3f}  {low:.3f} to {high:.3f}"
-            for alpha, rejected, error, low, high in zip(*columns, strict=True)
-        ]
-        return "\n".join(lines)
-
-
-def error_rates(
-    *,
-    scenario: str = "S1",
-    measure: str | Measure = "ece_conf",
-    null: str | Null = "stacked",
-    alpha: float | Iterable[float] = (0.05, 0.2),
-    rng: int | np.random.Generator | None = None,
-    n_jobs: int | None = None,
-    progress: bool | Callable[[int, int], None] = False,
-    **settings: Any,
-) -> ErrorRates:
-    """Error rates of one test in one scenario, from simulated data sets.
-
-    The numbers are those that `run` gives for a grid with this cell.
-
-    Parameters
-    ----------
-    scenario, measure, null, alpha
-        As for `Grid`, one value each; `alpha` may be several.
-    rng : int, numpy.random.Generator or None
-        Seed.
-    n_jobs, progress
-        As for `run`.
-    **settings
-        The other parameters of `Grid`, one value each: `minimizer`, `n_datasets`, `n_resamples`,
-        `n_samples`, `n_members`, `n_classes`, `spread`, `strength` and `protocol`.
-
-    Returns
-    -------
-    ErrorRates
-
-    Examples
-    --------
-    >>> rates = error_rates(scenario="S2", null="paper", n_datasets=20, alpha=0.95, rng=0)
-    >>> rates.kind, rates.error.shape
-    ('Type II', (1,))
-    """
-    settings |= {"scenario": scenario, "measure": measure, "null": null}
-    for name, value in settings.items():
-        if isinstance(value, list | tuple | np.ndarray):
-            repair = "Several make a Grid, for `run`."
-            raise refusal(name, "must be one value", f"{value!r:.80}", repair)
-    grid = Grid(**settings, alpha=alpha, seed=rng)
-    study = run(grid, n_jobs=n_jobs, progress=progress)
-    rows = study.rates()
-    names = ("alpha", "rejection_rate", "error", "error_lower", "error_upper")
-    columns = {
-        name.removeprefix("error_"): np.array([row[name] for row in rows], dtype=np.float64)
-        for name in names
-    }
-    for column in columns.values():
-        column.flags.writeable = False
-    seed: Any = grid.seed
-    return ErrorRates(
-        **columns,
-        kind=rows[0]["kind"],
-        pvalues=study.tests["pvalue"],
-        n_datasets=grid.n_datasets,
-        seed=seed,
-        settings={name: value for name, value in grid.names()[0].items() if value is not None},
-    )
