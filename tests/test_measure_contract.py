@@ -501,7 +501,7 @@ def test_a_callable_has_no_residual_and_the_null_that_needs_one_says_so():
     with pytest.raises(InvalidInputError, match=r"null `recentered`.*measure `brier`.*refit"):
         hc.calibration_test(probs, labels, measure=brier, null="recentered")
     for null in ("refit", "maximized", "paper"):
-        search = hc.minimizers.Pairwise(max_evaluations=5)
+        search = hc.minimizers.Steepest(max_evaluations=5)
         result = hc.calibration_test(
             probs, labels, measure=brier, null=null, minimizer=search, n_resamples=19, rng=0
         )

@@ -142,9 +142,11 @@ def test_a_journal_carries_seed_version_and_configuration_and_repeats_the_run(tm
     kept = json.loads(line)["configuration"]
     assert kept["seed"] == first.seed
     assert kept["version"] == hc.__version__
-    assert kept["names"] == ["ece_conf", "steepest", "stacked"]
+    names = [kept[name] for name in ("measure", "minimizer", "null")]
+    assert names == ["ece_conf", "steepest", "stacked"]
     assert kept["settings"] == first.settings
-    assert (kept["D"], kept["sizes"]) == (39, [N_SAMPLES, N_MEMBERS, N_CLASSES])
+    sizes = [kept[name] for name in ("D", "n_samples", "M", "n_classes")]
+    assert sizes == [39, N_SAMPLES, N_MEMBERS, N_CLASSES]
     assert bits(outcome(rng=None, journal=tmp_path)) == bits(first)
 
 
@@ -157,7 +159,7 @@ def test_a_report_carries_seed_configuration_and_versions():
         assert fact in page
     assert "hullcal test set.npz --seed 424242" in page
     for name, version in versions().items():
-        assert f"<dt>{name}</dt><dd>{version}</dd>" in page
+        assert f"<dt>{name.lower()}</dt><dd>{version}</dd>" in page
 
 
 def versions():

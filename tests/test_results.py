@@ -202,7 +202,7 @@ def test_results_are_frozen():
     "note", ["a sentence", {"code": "odd", "data": {}}, {"code": "clipped"}, 3]
 )
 def test_a_note_that_is_none_is_refused(note):
-    with pytest.raises(InvalidInputError, match="not a note"):
+    with pytest.raises(InvalidInputError, match="`notes` must be known ones"):
         CalibrationTestResult.from_dict(result().to_dict() | {"notes": [note]})
 
 

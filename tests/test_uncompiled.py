@@ -33,7 +33,8 @@ def data(kind):
 def outcomes(kind):
     """Statistic, weights, null values and p-value of every measure under every null."""
     probs, labels = data(kind)
-    search = hc.minimizers.Pairwise(max_evaluations=40)
+    pairwise = hc.minimizers.Pairwise(max_evaluations=40)
+    steepest = hc.minimizers.Steepest(max_evaluations=5)
     found = {}
     for measure in hc.measures.available():
         for null in hc.nulls.available():
@@ -42,7 +43,7 @@ def outcomes(kind):
                 labels,
                 measure=measure,
                 null=null,
-                minimizer=search,
+                minimizer=steepest if null == "maximized" else pairwise,
                 n_resamples=D,
                 alpha=0.2,
                 rng=3,
