@@ -1,4 +1,4 @@
-"""What a user sees when an input cannot be used; and checks of what is not data: counts, levels, seeds."""
+"""What a user sees when an input cannot be used, and checks of all that is not data: counts, seeds."""
 
 from __future__ import annotations
 

@@ -64,25 +64,15 @@ def as_array(value: Any, name: str, *, member_ndim: int | None = None) -> Conver
                 return _stacked([as_array(part, name) for part in value], member_ndim)
             if not isinstance(value, str | bytes):
                 return _with_precision(np.asarray(value))
-        converted = _from_foreign(value)
+        return _from_foreign(value)
     except InvalidInputError:
         raise
     except Exception as error:  # whatever a foreign package raises, the user needs one message
-        rule = "must be convertible to a numpy array: regular, and of one type"
-        came = f"{_kind(value)}, which failed with {type(error).__name__}: {error}"
-        repair = "Give every row the same number of entries, and every member the same rows."
+        shown = value is None or isinstance(value, str)
+        came = f"{value!r:.60}" if shown else f"an object of type {type(value).__name__}"
+        rule = "must be an array, or a regular list of numbers or of arrays of one shape and type"
+        repair = f"Pass a numpy array ({type(error).__name__}: {error})."
         raise refusal(name, rule, came, repair) from error
-    if converted is None:
-        repair = "Pass a numpy array, or a list of them."
-        raise refusal(name, "must be an array", _kind(value), repair)
-    return converted
-
-
-def _kind(value: object) -> str:
-    """Name the type of a value in a message; None and strings are better shown than typed."""
-    if value is None or isinstance(value, str):
-        return f"{value!r:.60}"
-    return f"an object of type {type(value).__name__}"
 
 
 def _with_precision(array: NDArray[Any]) -> Converted:
@@ -107,8 +97,8 @@ def _refuse_gaps(value: Any, name: str) -> None:
     raise refusal(name, "must be a dense array without missing values", came, repair)
 
 
-def _from_foreign(value: Any) -> Converted | None:
-    """Try the dialects in turn; None if the value speaks none of them."""
+def _from_foreign(value: Any) -> Converted:
+    """Try the dialects of other packages in turn."""
     if hasattr(value, "detach"):  # torch: leave the graph, then the device
         value = value.detach().cpu()
         if str(value.dtype).endswith("bfloat16"):  # numpy has no such type
@@ -120,7 +110,7 @@ def _from_foreign(value: Any) -> Converted | None:
         value = value.get()
     elif not (hasattr(value, "__array__") or hasattr(value, "__array_interface__")):  # as jax has
         if not hasattr(value, "__dlpack__"):
-            return None
+            raise TypeError("it offers no conversion")
         value = np.from_dlpack(value)
     return _with_precision(np.asarray(value))
 

@@ -99,18 +99,19 @@ def check_labels(
     names = check_classes(classes, n_classes)
     array = label_array(labels)
     flat = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
-    named = names is not None and _are_names(flat, names)
+    named = names if names and _are_names(flat, names) else ()
     if flat.shape != (n_samples,) and (named or flat.shape != (n_samples, n_classes)):
         rule = f"must have shape ({n_samples},), or ({n_samples}, {n_classes}) if one-hot"
         came = f"shape {array.shape} with `probs` of shape ({n_samples}, n_members, {n_classes})"
         repair = "Pass labels and predictions of the same rows; `np.ravel(labels)` flattens them."
         raise refusal("labels", rule, came, repair)
     if named:
-        return _look_up(flat, names)
+        return _look_up(flat, named)
     _check_type(flat)
-    positions = flat if flat.ndim == 1 else _from_one_hot(flat)
-    _check_positions(positions, n_classes)
-    return positions.astype(np.int32)
+    if flat.ndim == 2:
+        return _from_one_hot(flat)
+    _check_positions(flat, n_classes)
+    return flat.astype(np.int32)
 
 
 def _in_range_already(labels: Any, n_samples: int, n_classes: int) -> bool:
@@ -129,19 +130,20 @@ def check_classes(classes: Any, n_classes: int) -> tuple[Hashable, ...] | None:
     """The names of the classes as python objects, in the order of the last axis; None for None."""
     if classes is None:
         return None
-    listed: Any = None
+    names: tuple[Hashable, ...] | None = None
     if isinstance(classes, Sequence) and not isinstance(classes, str | bytes):
-        listed = list(classes)
+        names = tuple(classes)
     elif hasattr(classes, "tolist") or hasattr(classes, "to_list"):  # arrays, Series, Index
         listed = classes.tolist() if hasattr(classes, "tolist") else classes.to_list()
+        names = tuple(listed) if isinstance(listed, list) else None
     came = f"{reprlib.repr(classes)}, which has no fixed order or is not a sequence"
-    if isinstance(listed, list):
-        came = f"{len(listed)}: {reprlib.repr(listed)}"
+    if names is not None:
+        came = f"{len(names)}: {reprlib.repr(names)}"
         with contextlib.suppress(TypeError):  # what has no hash cannot be looked up
-            n_different = len(set(listed))
-            if n_different == len(listed) == n_classes:
-                return tuple(listed)
-            came = f"{len(listed)}, {n_different} of them different: {reprlib.repr(listed)}"
+            n_different = len(set(names))
+            if n_different == len(names) == n_classes:
+                return names
+            came = f"{len(names)}, {n_different} of them different: {reprlib.repr(names)}"
     rule = f"must be a sequence of {n_classes} distinct class names"
     repair = "Pass a list of strings or numbers in the order of the last axis of `probs`."
     raise refusal("classes", rule, came, repair)
@@ -158,11 +160,9 @@ def check_settled(
     """Refuse options beside a ClassifierSet that would contradict how it was made."""
     renamed = classes is not None and check_classes(classes, n_classes) != names
     flags = {"classes": renamed, "from_logits": from_logits, "from_log": from_log}
-    for name, contradicts in flags.items():
-        if contradicts:
-            rule = "is settled when a ClassifierSet is made"
-            came = f"a ClassifierSet with another `{name}`"
-            raise refusal(name, rule, came, f"Pass it to `ClassifierSet(probs, {name}=...)`.")
+    for name in (name for name, contradicts in flags.items() if contradicts):
+        came, repair = f"another `{name}`", f"Pass it to `ClassifierSet(probs, {name}=...)`."
+        raise refusal(name, "is settled when a ClassifierSet is made", came, repair)
 
 
 def label_array(labels: Any) -> NDArray[Any]:
@@ -191,8 +191,8 @@ def _are_names(array: NDArray[Any], names: tuple[Hashable, ...]) -> bool:
     """Tell names from positions: numbers are names only if some class is named by a number."""
     if array.dtype.kind not in "biuf":
         return True
-    one_hot = array.ndim == 2
-    return not one_hot and any(isinstance(name, numbers.Number | np.bool_) for name in names)
+    has_numbers = any(isinstance(name, numbers.Number | np.bool_) for name in names)
+    return has_numbers and array.ndim < 2  # two axes are one-hot rows
 
 
 def _look_up(labels: NDArray[Any], names: tuple[Hashable, ...]) -> NDArray[np.int32]:
@@ -222,11 +222,11 @@ def _check_type(array: NDArray[Any]) -> None:
     check_dtype(array, "labels")
 
 
-def _from_one_hot(array: NDArray[Any]) -> NDArray[np.intp]:
+def _from_one_hot(array: NDArray[Any]) -> NDArray[np.int32]:
     hot: NDArray[np.bool_] = np.equal(array, 1)
     fine = (hot | (array == 0)).all(axis=1) & (np.count_nonzero(hot, axis=1) == 1)
     if fine.all():
-        return hot.argmax(axis=1)
+        return np.asarray(hot.argmax(axis=1), dtype=np.int32)
     row = int(np.argmin(fine))
     rule = "of two axes must be one-hot: a single 1 in every row, and 0 elsewhere"
     repair = "Pass class positions; for soft labels decide on one class, `labels.argmax(axis=1)`."

@@ -27,13 +27,9 @@ BLOCK_BYTES = 8 * 2**20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Predictions:
-    """Validated predictions: read-only (N, M, K), and what was done to the input, in words.
+    """Validated predictions, and what was done to the input."""
 
-    They are float32 or float64 in native byte order, and a view of the input wherever that could
-    be used as it came.
-    """
-
-    probs: NDArray[Any]
+    probs: NDArray[Any]  # (N, M, K), read-only, native float32 or float64, a view where possible
     notes: tuple[Note, ...] = ()
 
 
@@ -86,21 +82,22 @@ def check_weights(weights: Any, n_members: int) -> NDArray[np.float64]:
     array = as_array(weights, "weights").array
     check_dtype(array, "weights")
     result = array.astype(np.float64)
+    with np.errstate(all="ignore"):
+        total = float(result.sum())
     fits = result.shape == (n_members,) and bool((result >= 0).all())
-    if not (fits and abs(result.sum() - 1) <= WEIGHT_SLACK):  # which NaN and infinity fail
-        size = f"must have shape ({n_members},), one weight per member"
-        rule = f"{size}, be at least 0 and sum to 1 (within {WEIGHT_SLACK:.0e})"
-        came = f"{reprlib.repr(result.tolist())} of shape {result.shape}, sum {result.sum():.12g}"
+    if not (fits and abs(total - 1) <= WEIGHT_SLACK):  # which NaN and infinity fail
+        rule = (
+            f"must have shape ({n_members},), one weight per member, each at least 0, "
+            f"and sum to 1 (within {WEIGHT_SLACK:.0e})"
+        )
+        came = f"{reprlib.repr(result.tolist())} of shape {result.shape} with sum {total:.12g}"
         repair = "Rescale in float64: `w = np.asarray(weights, float); w / w.sum()`."
         raise refusal("weights", rule, came, repair)
     return result
 
 
 def check_points(point: Any, n_samples: int, n_classes: int) -> NDArray[Any]:
-    """Distributions to compare with the hull of each instance, (N, K), or (K,) for all of them.
-
-    They are given as they came: renormalising could move a point off the hull it lies in.
-    """
+    """Distributions to compare with the hull of each instance, (N, K), or (K,) for all of them."""
     array = as_array(point, "point").array
     if array.shape not in ((n_classes,), (n_samples, n_classes)):
         rule = f"must have shape ({n_samples}, {n_classes}), or ({n_classes},) for every instance"
@@ -112,6 +109,7 @@ def check_points(point: Any, n_samples: int, n_classes: int) -> NDArray[Any]:
         rule = "must hold distributions over the classes: numbers of at least 0 with sum 1"
         repair = "Divide each by its sum, or see whether the axes are in order."
         raise refusal("point", rule, reprlib.repr(array.tolist()), repair) from error
+    # As they came: renormalising could move a point off the hull it lies in.
     return np.broadcast_to(array, (n_samples, n_classes))
 
 
@@ -274,7 +272,7 @@ def _refuse_any(array: NDArray[Any], usable: Callable[[NDArray[Any]], Any], hint
             count += int(np.count_nonzero(bad))
             first = first or _peak(bad, start)
     if count:
-        came = f"{count} NaN or infinite value(s), the first at (n, m, k) = {first}"
+        came = f"{count} NaN or infinite value{'s' * (count > 1)}, the first at (n, m, k) = {first}"
         raise refusal("probs", "must be finite", came, hint)
 
 
