@@ -91,25 +91,13 @@ def test_a_deep_ensemble_equals_a_loop_by_hand():
     np.testing.assert_array_equal(found, labels.numpy())
 
 
-@pytest.mark.parametrize(
-    "kind", ["list", "tuple", "ModuleList", "generator", "device", "callables"]
-)
-def test_every_way_to_give_models_gives_the_same_bits(kind):
-    inputs, labels = rows()
-    models = [network(seed).eval() for seed in range(3)]
-    expected = deep_ensemble(models, loader_of(inputs, labels)).probs
-    given = {
-        "list": models,
-        "tuple": tuple(models),
-        "ModuleList": nn.ModuleList(models),
-        "generator": (model for model in models),
-        "device": models,
-        "callables": [lambda x, m=model: m(x) for model in models],
-    }[kind]
-    device = "cpu" if kind == "device" else None
-    got = deep_ensemble(given, loader_of(inputs, labels), device=device)
-    assert got.probs.tobytes() == expected.tobytes()
-    np.testing.assert_array_equal(got.labels, labels.numpy())
+def test_every_way_to_give_models_gives_the_same_bits():
+    loader, models = loader_of(*rows()), [network(seed).eval() for seed in range(3)]
+    expected = deep_ensemble(models, loader).probs.tobytes()
+    callables = [lambda x, m=model: m(x) for model in models]
+    for given in (tuple(models), nn.ModuleList(models), iter(models), callables):
+        assert deep_ensemble(given, loader).probs.tobytes() == expected
+    assert deep_ensemble(models, loader, device="cpu").probs.tobytes() == expected
 
 
 def test_a_generator_of_models_keeps_at_most_one_alive():
@@ -149,20 +137,16 @@ def test_models_that_work_in_place_do_not_spoil_the_rows_of_the_next():
 
 
 @pytest.mark.parametrize("kind", ["probs", "log_probs"])
-@pytest.mark.parametrize("half", [None, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("half", [torch.float32, torch.float16, torch.bfloat16])
 def test_rounded_probabilities_enter_a_test_without_a_note(kind, half):
-    torch.manual_seed(0)
-    table = torch.randn(50, 40).softmax(-1)
-    table = table if kind == "probs" else table.log()
-    table = table if half is None else table.to(half)
-    labels = torch.randint(40, (50,))
-    probs, found = deep_ensemble([lambda x: x], loader_of(table, labels), outputs=kind)
+    table = torch.randn(50, 40, generator=torch.Generator().manual_seed(0)).softmax(-1)
+    table = (table if kind == "probs" else table.log()).to(half)
+    probs, _ = deep_ensemble([lambda x: x], [table], outputs=kind)
     assert hc.ClassifierSet(probs).notes == ()
     exact = table.double().numpy() if kind == "probs" else np.exp(table.double().numpy())
     left_alone = 4 * 40 * 2**-23  # rows whose sum is nearer to 1 than this keep their bits
     expected = exact / exact.sum(1, keepdims=True)
     np.testing.assert_allclose(probs[:, 0], expected, atol=0, rtol=1.1 * left_alone)
-    np.testing.assert_array_equal(found, labels.numpy())
 
 
 def test_probabilities_on_a_bin_edge_keep_their_bits():
@@ -400,19 +384,18 @@ def test_a_state_that_is_the_model_itself_is_refused():
     ("change", "message"),
     [
         (lambda s: {k: v for k, v in s.items() if k != "4.bias"}, "Missing key.*4.bias"),
-        (lambda s: s | {"head": torch.ones(1)}, "Unexpected key.*head"),
-        (lambda s: s | {"4.bias": torch.ones(9)}, "must fit `model`; got checkpoint 1: .*4.bias"),
-        (lambda s: {f"module.{k}": v for k, v in s.items()}, "DataParallel.*`module.`"),
-        (lambda s: "epoch8.pt", "type str as checkpoint 1.*`torch.load"),
+        (lambda s: s | {"4.bias": torch.ones(9)}, "size mismatch for 4.bias"),
+        (lambda s: "epoch8.pt", "to be dict-like"),
     ],
-    ids=["missing", "unexpected", "shape", "prefix", "path"],
+    ids=["missing", "shape", "path"],
 )
-def test_a_checkpoint_that_does_not_fit_is_named(change, message):
+def test_a_checkpoint_that_does_not_fit_is_torchs_error_with_its_number(change, message):
     model = network()
     before = state_bits(model)
     states = [network(1).state_dict(), change(network(2).state_dict())]
-    with pytest.raises(hc.InvalidInputError, match=message):
+    with pytest.raises((RuntimeError, TypeError), match=message) as caught:
         checkpoints(model, states, loader_of(*rows()))
+    assert caught.value.__notes__ == ["This is checkpoint 1 in `states`."]
     assert state_bits(model) == before
 
 
@@ -452,18 +435,18 @@ def later(change):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    "change",
     [
-        (lambda pairs: pairs[::-1], r"another label in row \d+ in the pass of member 1"),
-        (lambda pairs: pairs[:-1], "22 rows instead of 23 in the pass of member 1"),
-        (lambda pairs: pairs * 2, "46 rows instead of 23 in the pass of member 1"),
-        (lambda pairs: [x for x, _ in pairs], "labels in some passes only in the pass of member 1"),
+        lambda pairs: pairs[::-1],
+        lambda pairs: pairs[:-1],
+        lambda pairs: pairs * 2,
+        lambda pairs: [x for x, _ in pairs],
     ],
     ids=["order", "fewer", "more", "unlabelled"],
 )
-def test_another_order_in_a_later_pass_is_refused(change, message):
+def test_other_rows_or_labels_in_a_later_pass_are_refused(change):
     loader = data.DataLoader(Stream(later(change)), batch_size=5)
-    with pytest.raises(hc.InvalidInputError, match=message):
+    with pytest.raises(hc.InvalidInputError, match=r"\d+ rows after 23.* in the pass of member 1"):
         RUNS["in turn"](network(), loader)
 
 
@@ -479,7 +462,7 @@ def test_a_loader_of_unknown_length_gives_the_same_bits(function):
 
 def test_an_iterator_serves_one_pass_and_is_refused_for_more():
     assert mc_dropout(network(), iter(loader_of(*rows())), 3).probs.shape == (N, 3, CLASSES)
-    with pytest.raises(hc.InvalidInputError, match=r"0 rows instead of 23.*not an iterator"):
+    with pytest.raises(hc.InvalidInputError, match=r"0 rows after 23.*not an iterator"):
         deep_ensemble(iter([network(), network()]), iter(loader_of(*rows())))
 
 
@@ -569,18 +552,19 @@ def test_a_wrong_choice_of_outputs_is_noticed():
     loader = loader_of(inputs, labels)
     soft = nn.Sequential(network(), nn.Softmax(-1))
     logs = nn.Sequential(network(), nn.LogSoftmax(-1))
-    with pytest.raises(hc.InvalidInputError, match=r'`outputs` is "logits".*`outputs="probs"`'):
-        deep_ensemble([network(), soft], loader)
-    with pytest.raises(
-        hc.InvalidInputError, match=r'is "probs".*from member 0.*`outputs="logits"`'
+    for models, outputs, message in (
+        ([network(), soft], "logits", r'`outputs` is "logits".*`outputs="probs"`'),
+        (
+            [network()],
+            "probs",
+            r"`outputs=\"probs\"` does not fit member 0 in the batch from row 0",
+        ),
+        ([logs], "probs", "log-probabilities"),
+        ([network()], "log_probs", r'fit member 0.*`outputs="logits"`'),
+        ([network()], "logit", r'must be "logits", "probs".*got .logit.'),
     ):
-        deep_ensemble([network()], loader, outputs="probs")
-    with pytest.raises(hc.InvalidInputError, match=r'is "probs".*`outputs="log_probs"`'):
-        deep_ensemble([logs], loader, outputs="probs")
-    with pytest.raises(hc.InvalidInputError, match=r'is "log_probs".*`outputs="logits"`'):
-        deep_ensemble([network()], loader, outputs="log_probs")
-    with pytest.raises(hc.InvalidInputError, match=r'must be "logits", "probs".*got .logit.'):
-        deep_ensemble([network()], loader, outputs="logit")
+        with pytest.raises(hc.InvalidInputError, match=message):
+            deep_ensemble(models, loader, outputs=outputs)
     expected = by_hand([network()], inputs)
     for model, outputs in ((soft, "probs"), (logs, "log_probs"), (logs, "logits")):
         got = deep_ensemble([model], loader, outputs=outputs).probs
@@ -634,7 +618,7 @@ def test_outputs_that_are_not_finite_are_named_by_member_and_row(bad):
         x[(x == inputs[17]).all(1), 1] = bad
         return x[:, :CLASSES]
 
-    with pytest.raises(hc.InvalidInputError, match=rf"got {bad} from member 1, first in row 17\."):
+    with pytest.raises(hc.InvalidInputError, match=r"member 1 .* row 15 on: .* = \(2, 0, 1\)"):
         deep_ensemble([network(), broken], loader_of(inputs, labels))
 
 
@@ -643,8 +627,8 @@ def test_outputs_that_are_not_finite_are_named_by_member_and_row(bad):
     [
         (lambda x: (x, x), r"tuple from member 0\. .*`outputs=lambda out: out.logits`"),
         (lambda x: x[:, :, None], r"shape \(5, 4, 1\) from member 0"),
-        (lambda x: x[:, :0], r"shape \(5, 0\) from member 0"),
-        (lambda x: x.argmax(1), r"floating-point outputs; got torch.int64 from member 0"),
+        (lambda x: x[:, :0], r"member 0 in the batch from row 0 on: .*shape \(5, 0\)"),
+        (lambda x: x.argmax(1), r"floating-point tensors.*; got torch.int64.* from member 0"),
         (lambda x: x, r"same classes always; got shape \(5, 3\) from member 1 .*\(5, 4\)"),
         (lambda x: x[1:, :3], r"one row of outputs.*; got shape \(5, 3\) from member 1 .*\(4, 3\)"),
     ],
@@ -673,27 +657,27 @@ def test_progress_counts_batches_times_members(function, totals):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: deep_ensemble([], loader_of(*rows())), "`models` must hold at least one member"),
-        (lambda: deep_ensemble(iter([]), loader_of(*rows())), "must hold at least one member"),
+        (lambda: deep_ensemble([], loader_of(*rows())), "must be at least one model or state"),
+        (lambda: deep_ensemble(iter([]), loader_of(*rows())), "must be at least one model"),
         (
             lambda: deep_ensemble(network(), []),
             r"list or iterator .*one Sequential\. .*`\[model\]`",
         ),
-        (lambda: deep_ensemble([1], loader_of(*rows())), "type int as member 0.*`checkpoints`"),
-        (lambda: checkpoints(network(), network().state_dict(), []), "must be a list of states"),
-        (lambda: checkpoints(network(), [], []), "`states` must hold at least one member"),
+        (lambda: deep_ensemble([1], loader_of(*rows())), "'int' object is not callable"),
+        (lambda: checkpoints(network(), network().state_dict(), []), "to be dict-like"),
+        (lambda: checkpoints(network(), [], []), "must be at least one model or state"),
         (lambda: mc_dropout([network()], []), "`model` must be a torch.nn.Module; got .*list"),
         (lambda: mc_dropout(network(), [], 0), "`n_members` must be an integer of at least 1"),
         (lambda: mc_dropout(network(), [], rng=-1), "`rng` must be None, a `numpy.random"),
-        (lambda: mc_dropout(network(), [], dropout_types=["Dropout"]), "`dropout_types` must be"),
+        (lambda: mc_dropout(network(), [], dropout_types=["Dropout"]), "must be a type"),
         (lambda: deep_ensemble([network()], [], dtype="float16"), "`dtype` must be"),
-        (lambda: deep_ensemble([network()], [], dtype="no type"), "`dtype` must be"),
-        (lambda: deep_ensemble([network()], [], device="abacus"), "`device` must be a device that"),
-        (lambda: deep_ensemble([network()], [], device="meta"), "`device` must be a device that"),
+        (lambda: deep_ensemble([network()], [], dtype=None), "`dtype` must be"),
+        (lambda: deep_ensemble([network()], [], device="abacus"), "Expected one of cpu"),
+        (lambda: deep_ensemble([network()], [], device="meta"), "meta tensors"),
     ],
 )
 def test_bad_arguments_are_refused(call, message):
-    with pytest.raises(hc.InvalidInputError, match=message):
+    with pytest.raises((ValueError, TypeError, RuntimeError), match=message):
         call()
 
 
