@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -143,7 +143,7 @@ def _seed_all(seed: int, device: Any) -> None:
         getattr(module, "manual_seed_all", module.manual_seed)(seed)
 
 
-def ready(groups: Iterable[list[Any]], device: Any) -> Iterator[list[Member]]:
+def ready(groups: Iterable[list[Any]], device: Any) -> Generator[list[Member]]:
     """Members that share a pass, ready until the next are asked for."""
     for models in groups:
         with ExitStack() as stack:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from typing import Any, NamedTuple
 
@@ -225,7 +225,7 @@ class _Run:
         self._n_members = n_members or 0
         self._n_classes = self._n_done = self._n_ticks = 0
 
-    def gather(self, groups: Iterator[list[Member]]) -> Predictions:
+    def gather(self, groups: Generator[list[Member]]) -> Predictions:
         """Let every group of members pass over the loader, and put their predictions together."""
         passes: list[Predictions] = []
         with reporting(self._progress, "batches") as report, closing(groups):
@@ -293,7 +293,8 @@ class _Run:
         """Refuse a loader without rows, and a pass whose rows or labels are not those of the first."""
         if len(first.probs) == 0:
             raise refusal("loader", "must give at least one row", "none", "Check the dataset.")
-        if len(first.probs) != len(later.probs) or not np.array_equal(first.labels, later.labels):
+        same_labels = np.array_equal(np.asarray(first.labels), np.asarray(later.labels))
+        if len(first.probs) != len(later.probs) or not same_labels:
             rule = "must give the same rows in the same order in every pass"
             rows = f"{len(later.probs)} rows after {len(first.probs)}, or other labels"
             repair = "Pass a `DataLoader` that draws nothing at random, not an iterator over one."
