@@ -165,10 +165,6 @@ def test_what_is_not_on_the_simplex_is_refused_with_what_it_may_be(given, expect
     assert [word for word in expected if word not in said] == [], said
 
 
-def test_guesses_are_made_only_where_they_fit():
-    assert "from_logits" not in message(check_probs, members() * 1.0001)
-
-
 def test_values_outside_by_rounding_are_clipped_and_it_is_noted():
     given = np.array([[1 + 5e-7, -5e-7], [0.5, 0.5]])
     before = given.copy()
@@ -209,19 +205,17 @@ def test_rounding_is_left_a_little_more_is_mended_and_the_rest_is_refused(dtype,
 
     said = message(check_probs, off_by(dtype, sign * (rounding + 2 * LIMIT[dtype])))
     assert "must sum to 1" in said
+    assert "from_logits" not in said  # so near to 1, it is no such mistake
     assert dtype in said
     assert "(n, m) = (1, 0)" in said
 
 
-def test_many_classes_in_half_precision_do_not_excuse_any_sum():
-    zeros = np.zeros((2, 3, 2000), dtype=np.float16)
-    zeros[..., 0] = 0.5
-    assert "must sum to 1" in message(check_probs, zeros)
-
-
-def test_coarse_rows_that_are_left_alone_are_mentioned():
+def test_half_precision_that_is_left_alone_is_mentioned_and_excuses_not_any_sum():
     (note,) = check_probs(off_by("float16", 0.01)).notes
     assert "left as they came, within float16 rounding" in str(note)
+    halves = np.zeros((2, 3, 2000), dtype=np.float16)
+    halves[..., 0] = 0.5
+    assert "must sum to 1" in message(check_probs, halves)
 
 
 @settings(deadline=None)
@@ -297,9 +291,6 @@ def test_from_log_is_the_exponential_in_float64_and_minus_infinity_is_zero():
 )
 def test_from_log_refuses_what_is_no_logarithm_of_a_probability(row, word):
     assert word in message(check_probs, [[0.0, -np.inf], row], from_log=True)
-
-
-def test_logits_and_logarithms_exclude_each_other_and_are_switches():
     assert "`from_log`" in message(check_probs, members(), from_logits=True, from_log=True)
     assert "`from_log` must be True or False" in message(check_probs, members(), from_log="False")
 
@@ -638,12 +629,7 @@ def test_swapped_arguments_are_recognised(labels, probs):
     said = message(check_set_and_labels, labels, probs)
     assert "swapped" in said
     assert str(labels.shape) in said
-
-
-def test_hard_predictions_beside_one_hot_labels_do_not_look_swapped():
-    _, labels = check_set_and_labels(np.eye(3)[truth(seed=5)], np.eye(3)[truth()])
-    np.testing.assert_array_equal(labels, truth())
-    assert "from_binary" in message(check_set_and_labels, np.full(20, 0.3), np.eye(3)[truth()])
+    check_set_and_labels(np.eye(3)[truth(seed=5)], np.eye(3)[truth()])  # hard ones are not swapped
 
 
 @pytest.mark.parametrize(
@@ -730,21 +716,17 @@ def test_arguments_that_break_their_rule_are_refused(check, rule, values):
         assert rule in message(check, value)
 
 
-def test_an_integer_seed_is_kept_however_large_and_fresh_seeds_differ():
+def test_an_integer_seed_is_kept_and_others_give_fresh_bits():
     for seed in (0, 7, 2**4096 - 1, np.int64(7), np.uint8(3)):
         got = check_seed(seed)
         assert type(got) is int
         assert got == seed
     assert "an integer of 16610 bits" in message(check_seed, 10**5000)
     assert check_seed(None) != check_seed(None) < 2**48
-
-
-def test_a_generator_gives_128_bits_and_moves_on():
     words = np.random.default_rng(5).integers(0, 2**32, size=4, dtype=np.uint32)
-    expected = sum(int(word) * 2 ** (32 * i) for i, word in enumerate(words))
     generator = np.random.default_rng(5)
-    assert check_seed(generator) == expected
-    assert check_seed(generator) != expected
+    assert check_seed(generator) == sum(int(word) * 2 ** (32 * i) for i, word in enumerate(words))
+    assert check_seed(generator) != check_seed(np.random.default_rng(5))
 
 
 @pytest.mark.parametrize("name", ["OMP_NUM_THREADS", "NUMBA_NUM_THREADS"])
@@ -764,29 +746,19 @@ def test_workers_of_joblib_do_not_take_all_cores_each():
     assert sum(found) <= max(2, os.cpu_count())
 
 
-def test_weights_are_copied_into_float64():
+def test_weights_are_copied_into_float64_and_must_lie_on_the_simplex():
     given = np.array([0.25, 0.75], dtype=np.float32)
     got = check_weights(given, 2)
     assert got.dtype == np.float64
     assert not np.shares_memory(got, given)
-    np.testing.assert_array_equal(check_weights([0, 1], 2), [0, 1])
     check_weights([0.5, 0.5 + 9e-9], 2)
-
-
-@pytest.mark.parametrize(
-    ("weights", "word"),
-    [
+    for weights, word in (
         ([0.5, 0.5, 0], "shape (3,)"),
         ([[0.5, 0.5]], "shape (1, 2)"),
         ([1.5, -0.5], "[1.5, -0.5]"),
         ([np.nan, 1], "nan"),
         ([np.inf, -np.inf], "inf"),
         ([0.5, 0.5 + 2e-8], "sum 1.00000002"),
-        ([0, 0], "sum 0"),
         (["a", "b"], "dtype <U1"),
-    ],
-)
-def test_bad_weights_are_refused(weights, word):
-    said = message(check_weights, weights, 2)
-    assert said.startswith("`weights`")
-    assert word in said
+    ):
+        assert word in message(check_weights, weights, 2)
