@@ -111,14 +111,19 @@ class Member:
     def outputs(self, arguments: tuple[Any, ...], keywords: dict[str, Any], start: int) -> Any:
         """Call the model on the batch whose first row is `start`, without gradients."""
         arguments, keywords = _copied(arguments, self.device), _copied(keywords, self.device)
+        torch = load_torch()
         # Not inference mode: tensors that a model keeps for later calls would be spoiled by it.
-        with load_torch().no_grad(), ExitStack() as stack:
+        with torch.no_grad(), ExitStack() as stack:
             if self.seed is not None:
                 entropy, number = self.seed
                 # Addressed by member and row, so that no draw of the loader can come between.
                 address = np.random.SeedSequence(entropy, spawn_key=(number, start))
+                seed = int(address.generate_state(1, np.uint64)[0])
                 stack.enter_context(forked([self.device]))
-                _seed_all(int(address.generate_state(1, np.uint64)[0]), self.device)
+                torch.default_generator.manual_seed(seed)
+                if self.device is not None and self.device.type != "cpu":  # and no other kind
+                    module = getattr(torch, self.device.type)
+                    getattr(module, "manual_seed_all", module.manual_seed)(seed)
             return self.model(*arguments, **keywords)
 
 
@@ -132,15 +137,6 @@ def forked(devices: Any) -> Iterator[None]:
             count = range(getattr(torch, kind).device_count())
             stack.enter_context(torch.random.fork_rng(devices=count, device_type=kind))
         yield
-
-
-def _seed_all(seed: int, device: Any) -> None:
-    """Seed the processor's generator and those of one kind of device, and no other."""
-    torch = load_torch()
-    torch.default_generator.manual_seed(seed)
-    if device is not None and device.type != "cpu":
-        module = getattr(torch, device.type)
-        getattr(module, "manual_seed_all", module.manual_seed)(seed)
 
 
 def ready(groups: Iterable[list[Any]], device: Any) -> Generator[list[Member]]:
