@@ -113,7 +113,7 @@ EMPTY = [(0, 3, 2), (5, 0, 2), (5, 3, 0)]
     ("shape", "word"),
     [
         *(((), "shape ()"), ((6,), "from_binary"), ((2, 2, 2, 2), ".reshape(")),
-        *((shape, f"not empty, of at least 2 classes; got shape {shape}") for shape in EMPTY),
+        *((shape, f"empty array of shape {shape}") for shape in EMPTY),
         *((shape, "at least 2 classes") for shape in [(5, 1), (5, 3, 1)]),
     ],
 )

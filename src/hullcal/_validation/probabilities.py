@@ -119,7 +119,8 @@ def _with_three_axes(array: NDArray[Any]) -> NDArray[Any]:
     if array.ndim not in (2, 3) or 0 in shape or shape[-1] == 1:
         rule = "must have shape (n_samples, n_members, n_classes), not empty, of at least 2 classes"
         repair = f"{_BINARY} One row is `probs[None, None, :]`; for four axes see `.reshape(...)`."
-        raise refusal("probs", rule, f"shape {shape}", repair)
+        came = f"an empty array of shape {shape}" if 0 in shape else f"shape {shape}"
+        raise refusal("probs", rule, came, repair)
     return array[:, None, :] if array.ndim == 2 else array
 
 
