@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import KMeans
@@ -92,6 +93,9 @@ def test_the_mean_of_the_members_is_what_the_model_predicts(kind, labels):
     model = fit(clone(given), labels)
     members = members_from(model, X[NEW])
     assert members.members == names
+    if kind in ("random forest", "bagging"):
+        sparse = members_from(model, scipy.sparse.coo_matrix(X[NEW])).probs
+        np.testing.assert_array_equal(sparse, members.probs)
     assert members.classes == tuple(model.classes_.tolist())
     np.testing.assert_allclose(
         members.probs.mean(axis=1), model.predict_proba(X[NEW]), rtol=0, atol=1e-12
@@ -434,6 +438,8 @@ def test_a_seed_gives_the_same_model_and_another_seed_another():
     )
     np.testing.assert_array_equal(first.predict_proba(X), again.predict_proba(X))
     assert first.result_ == again.result_
+    own = weighted(estimator=RandomForestClassifier(3, random_state=42))
+    assert own.estimator_.random_state == 42
     assert not np.array_equal(first.predict_proba(X), other.predict_proba(X))
 
 

@@ -104,6 +104,8 @@ def test_every_form_of_a_set_is_samples_members_classes():
     for one in (probs[:, 0], list(probs[:, 0])):
         np.testing.assert_array_equal(check_probs(one).probs, probs[:, :1])
     assert check_probs([[[0.5, 0.5]]]).probs.shape == (1, 1, 2)
+    for dtype in ("int8", "uint8", "bool"):
+        assert check_probs(np.eye(3, dtype=dtype)).probs.tolist() == np.eye(3)[:, None].tolist()
 
 
 EMPTY = [(0, 3, 2), (5, 0, 2), (5, 3, 0)]
@@ -555,6 +557,7 @@ def test_labels_beside_classes_are_names_and_none_is_converted():
     assert labels_of([0, huge], 2, 2, classes=[0, huge]) == [0, 1]
     assert "among `classes`" in message(labels_of, [0, huge - 1], 2, 2, classes=[0, huge])
     assert labels_of([True, False], 2, 2) == [1, 0]
+    assert "(labels + 1) // 2" in message(labels_of, [-1, 1, 1, -1], k=2)
 
 
 @pytest.mark.parametrize(
