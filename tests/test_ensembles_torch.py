@@ -91,25 +91,13 @@ def test_a_deep_ensemble_equals_a_loop_by_hand():
     np.testing.assert_array_equal(found, labels.numpy())
 
 
-@pytest.mark.parametrize(
-    "kind", ["list", "tuple", "ModuleList", "generator", "device", "callables"]
-)
-def test_every_way_to_give_models_gives_the_same_bits(kind):
-    inputs, labels = rows()
-    models = [network(seed).eval() for seed in range(3)]
-    expected = deep_ensemble(models, loader_of(inputs, labels)).probs
-    given = {
-        "list": models,
-        "tuple": tuple(models),
-        "ModuleList": nn.ModuleList(models),
-        "generator": (model for model in models),
-        "device": models,
-        "callables": [lambda x, m=model: m(x) for model in models],
-    }[kind]
-    device = "cpu" if kind == "device" else None
-    got = deep_ensemble(given, loader_of(inputs, labels), device=device)
-    assert got.probs.tobytes() == expected.tobytes()
-    np.testing.assert_array_equal(got.labels, labels.numpy())
+def test_every_way_to_give_models_gives_the_same_bits():
+    loader, models = loader_of(*rows()), [network(seed).eval() for seed in range(3)]
+    expected = deep_ensemble(models, loader).probs.tobytes()
+    callables = [lambda x, m=model: m(x) for model in models]
+    for given in (tuple(models), nn.ModuleList(models), iter(models), callables):
+        assert deep_ensemble(given, loader).probs.tobytes() == expected
+    assert deep_ensemble(models, loader, device="cpu").probs.tobytes() == expected
 
 
 def test_a_generator_of_models_keeps_at_most_one_alive():
@@ -149,26 +137,16 @@ def test_models_that_work_in_place_do_not_spoil_the_rows_of_the_next():
 
 
 @pytest.mark.parametrize("kind", ["probs", "log_probs"])
-@pytest.mark.parametrize("half", [None, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("half", [torch.float32, torch.float16, torch.bfloat16])
 def test_rounded_probabilities_enter_a_test_without_a_note(kind, half):
-    torch.manual_seed(0)
-    table = torch.randn(50, 40).softmax(-1)
-    table = table if kind == "probs" else table.log()
-    table = table if half is None else table.to(half)
-    labels = torch.randint(40, (50,))
-    probs, found = deep_ensemble([lambda x: x], loader_of(table, labels), outputs=kind)
+    table = torch.randn(50, 40, generator=torch.Generator().manual_seed(0)).softmax(-1)
+    table = (table if kind == "probs" else table.log()).to(half)
+    probs, _ = deep_ensemble([lambda x: x], [table], outputs=kind)
     assert hc.ClassifierSet(probs).notes == ()
     exact = table.double().numpy() if kind == "probs" else np.exp(table.double().numpy())
     left_alone = 4 * 40 * 2**-23  # rows whose sum is nearer to 1 than this keep their bits
     expected = exact / exact.sum(1, keepdims=True)
     np.testing.assert_allclose(probs[:, 0], expected, atol=0, rtol=1.1 * left_alone)
-    np.testing.assert_array_equal(found, labels.numpy())
-
-
-def test_probabilities_on_a_bin_edge_keep_their_bits():
-    table = torch.tensor([[0.1, 0.9], [0.3, 0.7], [0.2, 0.8]])
-    probs, _ = deep_ensemble([lambda x: x], [table], outputs="probs")
-    assert probs[:, 0].tobytes() == table.numpy().tobytes()
 
 
 # --- what is left behind --------------------------------------------------------------------
@@ -301,8 +279,12 @@ def test_the_seed_decides_the_masks():
         return mc_dropout(model, loader, 3, rng=rng).probs.tobytes()
 
     first = bits(0)
-    torch.manual_seed(99)  # neither the global state nor earlier calls matter
+    torch.manual_seed(
+        99
+    )  # neither the global state nor earlier calls nor the loader's draws matter
     assert bits(0) == first
+    drawing = ((torch.rand(3), batch)[1] for batch in loader)
+    assert mc_dropout(model, drawing, 3).probs.tobytes() == first
     assert bits(1) != first
     assert bits(np.random.default_rng(5)) == bits(np.random.default_rng(5))
     assert bits(2**100 + 1) != bits(2**100)
@@ -316,29 +298,6 @@ def test_members_and_batches_get_masks_of_their_own():
     assert len(parts) == 12
     more, _ = mc_dropout(model, loader_of(same_rows, labels[:20]), 5)
     np.testing.assert_array_equal(more[:, :3], probs)  # a member does not depend on their number
-
-
-def test_draws_of_the_loader_do_not_change_the_masks():
-    class Noisy(data.TensorDataset):
-        def __getitem__(self, i):
-            torch.rand(1 + i % 3)
-            return super().__getitem__(i)
-
-    quiet = mc_dropout(network(), loader_of(*rows()), 2).probs
-    noisy = mc_dropout(network(), data.DataLoader(Noisy(*rows()), batch_size=5), 2).probs
-    np.testing.assert_array_equal(noisy, quiet)
-
-
-@pytest.mark.parametrize("layer", ["Dropout1d", "Dropout2d", "AlphaDropout", "FeatureAlphaDropout"])
-def test_the_relatives_of_dropout_drop(layer):
-    model = nn.Sequential(
-        nn.Unflatten(1, (FEATURES, 1, 1) if layer == "Dropout2d" else (FEATURES, 1)),
-        getattr(nn, layer)(0.5),
-        nn.Flatten(),
-        nn.Linear(FEATURES, CLASSES),
-    )
-    probs, _ = mc_dropout(model, loader_of(*rows()), 2)
-    assert (probs[:, 0] != probs[:, 1]).any()
 
 
 class OwnDropout(nn.Module):
@@ -389,30 +348,24 @@ def test_checkpoints_equal_a_loop_by_hand(form):
     np.testing.assert_array_equal(found, labels.numpy())
 
 
-def test_a_state_that_is_the_model_itself_is_refused():
-    model = network()
-    states = [network(1).state_dict(), model.state_dict()]
-    with pytest.raises(hc.InvalidInputError, match=r"themselves as checkpoint 1\. .*deepcopy"):
-        checkpoints(model, states, loader_of(*rows()))
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda s: {k: v for k, v in s.items() if k != "4.bias"}, "Missing key.*4.bias"),
-        (lambda s: s | {"head": torch.ones(1)}, "Unexpected key.*head"),
-        (lambda s: s | {"4.bias": torch.ones(9)}, "must fit `model`; got checkpoint 1: .*4.bias"),
-        (lambda s: {f"module.{k}": v for k, v in s.items()}, "DataParallel.*`module.`"),
-        (lambda s: "epoch8.pt", "type str as checkpoint 1.*`torch.load"),
+        (lambda s: s | {"4.bias": torch.ones(9)}, "size mismatch for 4.bias"),
+        (lambda s: "epoch8.pt", "to be dict-like"),
     ],
-    ids=["missing", "unexpected", "shape", "prefix", "path"],
+    ids=["missing", "shape", "path"],
 )
-def test_a_checkpoint_that_does_not_fit_is_named(change, message):
+def test_a_checkpoint_that_does_not_fit_is_torchs_error_with_its_number(change, message):
     model = network()
     before = state_bits(model)
     states = [network(1).state_dict(), change(network(2).state_dict())]
-    with pytest.raises(hc.InvalidInputError, match=message):
+    with pytest.raises((RuntimeError, TypeError), match=message) as caught:
         checkpoints(model, states, loader_of(*rows()))
+    assert caught.value.__notes__ == ["This is checkpoint 1 in `states`."]
+    with pytest.raises(hc.InvalidInputError, match=r"themselves as checkpoint 1\. .*deepcopy"):
+        checkpoints(model, [states[0], model.state_dict()], loader_of(*rows()))
     assert state_bits(model) == before
 
 
@@ -452,18 +405,18 @@ def later(change):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    "change",
     [
-        (lambda pairs: pairs[::-1], r"another label in row \d+ in the pass of member 1"),
-        (lambda pairs: pairs[:-1], "22 rows instead of 23 in the pass of member 1"),
-        (lambda pairs: pairs * 2, "46 rows instead of 23 in the pass of member 1"),
-        (lambda pairs: [x for x, _ in pairs], "labels in some passes only in the pass of member 1"),
+        lambda pairs: pairs[::-1],
+        lambda pairs: pairs[:-1],
+        lambda pairs: pairs * 2,
+        lambda pairs: [x for x, _ in pairs],
     ],
     ids=["order", "fewer", "more", "unlabelled"],
 )
-def test_another_order_in_a_later_pass_is_refused(change, message):
+def test_other_rows_or_labels_in_a_later_pass_are_refused(change):
     loader = data.DataLoader(Stream(later(change)), batch_size=5)
-    with pytest.raises(hc.InvalidInputError, match=message):
+    with pytest.raises(hc.InvalidInputError, match=r"\d+ rows after 23.* in the pass of member 1"):
         RUNS["in turn"](network(), loader)
 
 
@@ -479,7 +432,7 @@ def test_a_loader_of_unknown_length_gives_the_same_bits(function):
 
 def test_an_iterator_serves_one_pass_and_is_refused_for_more():
     assert mc_dropout(network(), iter(loader_of(*rows())), 3).probs.shape == (N, 3, CLASSES)
-    with pytest.raises(hc.InvalidInputError, match=r"0 rows instead of 23.*not an iterator"):
+    with pytest.raises(hc.InvalidInputError, match=r"0 rows after 23.*not an iterator"):
         deep_ensemble(iter([network(), network()]), iter(loader_of(*rows())))
 
 
@@ -496,45 +449,20 @@ Named = namedtuple("Named", ["inputs", "labels"])
 
 
 @pytest.mark.parametrize("key", ["labels", "label", "y", None])
-@pytest.mark.parametrize("form", ["dict", "tuple", "named", "pair of dict"])
-def test_batches_of_every_form(key, form):
+def test_batches_of_every_form(key):
     inputs, labels = rows()
-    model = Keywords()
+    model, keywords = Keywords(), {"first": inputs, "second": {"deep": [inputs, "text"]}}
     expected = by_hand([nn.Sequential(model.head)], 2 * inputs)
-    batches = []
-    for start in range(0, N, 5):
-        x, y = inputs[start : start + 5], labels[start : start + 5]
-        keywords = {"first": x, "second": {"deep": [x, "text"]}}
-        batches.append(
-            {
-                "dict": keywords | ({key: y} if key else {}),
-                "tuple": (tuple(keywords.values()), y) if key else (tuple(keywords.values()),),
-                "named": Named(list(keywords.values()), y),
-                "pair of dict": [keywords, y] if key else [keywords],
-            }[form]
-        )
-    probs, found = deep_ensemble([model], batches, outputs=lambda out: out.logits)
-    np.testing.assert_allclose(probs, expected, atol=1e-6)
-    if key or form == "named":
-        np.testing.assert_array_equal(found, labels.numpy())
-    else:
-        assert found is None
-
-
-@pytest.mark.parametrize(
-    "form",
-    [
-        lambda y: nn.functional.one_hot(y, CLASSES),
-        lambda y: y[:, None].float(),
-        torch.Tensor.tolist,
-    ],
-    ids=["one-hot", "column of floats", "list"],
-)
-def test_labels_of_every_form(form):
-    inputs, labels = rows()
-    found = deep_ensemble([network()], [(inputs, form(labels))]).labels
-    assert found.dtype == np.int64
-    np.testing.assert_array_equal(found, labels.numpy())
+    several = tuple(keywords.values())
+    for batch in (
+        keywords | ({key: labels} if key else {}),
+        (several, labels) if key else (several,),
+        [keywords, labels] if key else [keywords],
+        Named(list(several), labels if key else None),
+    ):
+        probs, found = deep_ensemble([model], [batch], outputs=lambda out: out.logits)
+        np.testing.assert_allclose(probs, expected, atol=1e-6)
+        assert found is None if key is None else found.tolist() == labels.tolist()
 
 
 @pytest.mark.parametrize(
@@ -569,35 +497,31 @@ def test_a_wrong_choice_of_outputs_is_noticed():
     loader = loader_of(inputs, labels)
     soft = nn.Sequential(network(), nn.Softmax(-1))
     logs = nn.Sequential(network(), nn.LogSoftmax(-1))
-    with pytest.raises(hc.InvalidInputError, match=r'`outputs` is "logits".*`outputs="probs"`'):
-        deep_ensemble([network(), soft], loader)
-    with pytest.raises(
-        hc.InvalidInputError, match=r'is "probs".*from member 0.*`outputs="logits"`'
+    for models, outputs, message in (
+        ([network(), soft], "logits", r'`outputs` is "logits".*`outputs="probs"`'),
+        (
+            [network()],
+            "probs",
+            r"`outputs=\"probs\"` does not fit member 0 in the batch from row 0",
+        ),
+        ([logs], "probs", "log-probabilities"),
+        ([network()], "log_probs", r'fit member 0.*`outputs="logits"`'),
+        ([network()], "logit", r'must be "logits", "probs".*got .logit.'),
     ):
-        deep_ensemble([network()], loader, outputs="probs")
-    with pytest.raises(hc.InvalidInputError, match=r'is "probs".*`outputs="log_probs"`'):
-        deep_ensemble([logs], loader, outputs="probs")
-    with pytest.raises(hc.InvalidInputError, match=r'is "log_probs".*`outputs="logits"`'):
-        deep_ensemble([network()], loader, outputs="log_probs")
-    with pytest.raises(hc.InvalidInputError, match=r'must be "logits", "probs".*got .logit.'):
-        deep_ensemble([network()], loader, outputs="logit")
+        with pytest.raises(hc.InvalidInputError, match=message):
+            deep_ensemble(models, loader, outputs=outputs)
     expected = by_hand([network()], inputs)
     for model, outputs in ((soft, "probs"), (logs, "log_probs"), (logs, "logits")):
         got = deep_ensemble([model], loader, outputs=outputs).probs
         np.testing.assert_allclose(got, expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("shape", ["(n, 1)", "(n,)"])
+@pytest.mark.parametrize("model", [lambda x: x, torch.squeeze], ids=["(n, 1)", "(n,)"])
 @pytest.mark.parametrize("kind", ["logits", "probs", "log_probs"])
-def test_one_column_is_the_class_one_of_two(shape, kind):
-    inputs, _ = rows(21)  # the last batch has one row, which `squeeze` makes a number
-    z = inputs[:, 0] * 3
+def test_one_column_is_the_class_one_of_two(model, kind):
+    z = rows(21)[0][:, 0] * 3  # the last batch has one row, which `squeeze` makes a number
     p = 1 / (1 + np.exp(-z.double().numpy()))
     column = {"logits": z, "probs": z.sigmoid(), "log_probs": nn.functional.logsigmoid(z)}[kind]
-
-    def model(x):
-        return x if shape == "(n, 1)" else x.squeeze()
-
     loader = loader_of(column[:, None], (z > 0).float()[:, None])
     probs, labels = deep_ensemble([model], loader, outputs=kind)
     np.testing.assert_allclose(probs[:, 0], np.stack([1 - p, p], 1), atol=1e-6)
@@ -613,17 +537,12 @@ def test_one_column_of_logits_that_look_like_probabilities_brings_a_warning():
 
 @pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
 def test_half_precision_and_large_outputs_are_widened_first(half):
-    inputs, labels = rows()
-    logits = (inputs[:, :CLASSES] * 20).to(half)
-    probs, _ = deep_ensemble([lambda x: x], loader_of(logits, labels))
+    logits = (rows()[0][:, :CLASSES] * 20).to(half)
+    probs, _ = deep_ensemble([lambda x: x], [logits])
     exact = np.exp(logits.double().numpy())
     np.testing.assert_allclose(probs[:, 0], exact / exact.sum(1, keepdims=True), atol=1e-6)
     far, _ = deep_ensemble([lambda x: x], [torch.tensor([[1e4, 0.0, -1e4], [-3e38, 3e38, 0.0]])])
     np.testing.assert_array_equal(far[:, 0], [[1, 0, 0], [0, 1, 0]])
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        cast, _ = deep_ensemble([network()], loader_of(inputs, labels))
-    np.testing.assert_allclose(cast, by_hand([network()], inputs), atol=0.05)
-    assert hc.ClassifierSet(cast).notes == ()
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -634,7 +553,7 @@ def test_outputs_that_are_not_finite_are_named_by_member_and_row(bad):
         x[(x == inputs[17]).all(1), 1] = bad
         return x[:, :CLASSES]
 
-    with pytest.raises(hc.InvalidInputError, match=rf"got {bad} from member 1, first in row 17\."):
+    with pytest.raises(hc.InvalidInputError, match=r"member 1 .* row 15 on: .* = \(2, 0, 1\)"):
         deep_ensemble([network(), broken], loader_of(inputs, labels))
 
 
@@ -643,8 +562,8 @@ def test_outputs_that_are_not_finite_are_named_by_member_and_row(bad):
     [
         (lambda x: (x, x), r"tuple from member 0\. .*`outputs=lambda out: out.logits`"),
         (lambda x: x[:, :, None], r"shape \(5, 4, 1\) from member 0"),
-        (lambda x: x[:, :0], r"shape \(5, 0\) from member 0"),
-        (lambda x: x.argmax(1), r"floating-point outputs; got torch.int64 from member 0"),
+        (lambda x: x[:, :0], r"member 0 in the batch from row 0 on: .*shape \(5, 0\)"),
+        (lambda x: x.argmax(1), r"floating-point tensors.*; got torch.int64.* from member 0"),
         (lambda x: x, r"same classes always; got shape \(5, 3\) from member 1 .*\(5, 4\)"),
         (lambda x: x[1:, :3], r"one row of outputs.*; got shape \(5, 3\) from member 1 .*\(4, 3\)"),
     ],
@@ -673,27 +592,27 @@ def test_progress_counts_batches_times_members(function, totals):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: deep_ensemble([], loader_of(*rows())), "`models` must hold at least one member"),
-        (lambda: deep_ensemble(iter([]), loader_of(*rows())), "must hold at least one member"),
+        (lambda: deep_ensemble([], loader_of(*rows())), "must be at least one model or state"),
+        (lambda: deep_ensemble(iter([]), loader_of(*rows())), "must be at least one model"),
         (
             lambda: deep_ensemble(network(), []),
             r"list or iterator .*one Sequential\. .*`\[model\]`",
         ),
-        (lambda: deep_ensemble([1], loader_of(*rows())), "type int as member 0.*`checkpoints`"),
-        (lambda: checkpoints(network(), network().state_dict(), []), "must be a list of states"),
-        (lambda: checkpoints(network(), [], []), "`states` must hold at least one member"),
+        (lambda: deep_ensemble([1], loader_of(*rows())), "'int' object is not callable"),
+        (lambda: checkpoints(network(), network().state_dict(), []), "to be dict-like"),
+        (lambda: checkpoints(network(), [], []), "must be at least one model or state"),
         (lambda: mc_dropout([network()], []), "`model` must be a torch.nn.Module; got .*list"),
         (lambda: mc_dropout(network(), [], 0), "`n_members` must be an integer of at least 1"),
         (lambda: mc_dropout(network(), [], rng=-1), "`rng` must be None, a `numpy.random"),
-        (lambda: mc_dropout(network(), [], dropout_types=["Dropout"]), "`dropout_types` must be"),
+        (lambda: mc_dropout(network(), [], dropout_types=["Dropout"]), "must be a type"),
         (lambda: deep_ensemble([network()], [], dtype="float16"), "`dtype` must be"),
-        (lambda: deep_ensemble([network()], [], dtype="no type"), "`dtype` must be"),
-        (lambda: deep_ensemble([network()], [], device="abacus"), "`device` must be a device that"),
-        (lambda: deep_ensemble([network()], [], device="meta"), "`device` must be a device that"),
+        (lambda: deep_ensemble([network()], [], dtype=None), "`dtype` must be"),
+        (lambda: deep_ensemble([network()], [], device="abacus"), "Expected one of cpu"),
+        (lambda: deep_ensemble([network()], [], device="meta"), "meta tensors"),
     ],
 )
 def test_bad_arguments_are_refused(call, message):
-    with pytest.raises(hc.InvalidInputError, match=message):
+    with pytest.raises((ValueError, TypeError, RuntimeError), match=message):
         call()
 
 

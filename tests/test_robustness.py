@@ -11,12 +11,10 @@ import json
 import os
 import pickle
 import re
-import shutil
 import subprocess
 import sys
 import threading
 import zipfile
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -41,8 +39,12 @@ def outcome(probs=PROBS, labels=LABELS, **options):
     return hc.calibration_test(probs, labels, **FEW | {"null": "refit"} | options)
 
 
+# `InvalidInputError(ValueError)` carries a message with the parameter, the rule, what came, the repair
+
+
 def refused(*given, **options):
     """The message with which a test refuses; its four parts are what every row below relies on."""
+    assert issubclass(hc.InvalidInputError, ValueError)
     with pytest.raises(hc.InvalidInputError) as error:
         outcome(*given, **options)
     said = str(error.value)
@@ -81,15 +83,6 @@ def file(tmp_path):
 SHORT = ("-D", 19, "--seed", 1, "--jobs", 1, "--null", "refit")
 
 
-# `InvalidInputError(ValueError)` carries a message with the parameter, the rule, what came, the repair
-
-
-def test_an_error_has_four_parts_and_is_a_value_error():
-    said = refused(alpha=2)
-    assert issubclass(hc.InvalidInputError, ValueError)
-    holds(said, "`alpha`", "must lie strictly between 0 and 1", "got 2", "Pass for example")
-
-
 # Nothing is guessed silently, nothing is half-written, no input array is ever modified
 
 
@@ -104,58 +97,61 @@ def test_no_input_array_is_ever_modified():
 
 
 # | NaN or inf in `probs` | error with the count and the first index |
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_nan_and_infinity(bad):
-    probs = changed((7, 0, 1), bad)
-    probs[3, 1, 2] = bad
-    holds(refused(probs), "2 NaN or inf", "(3, 1, 2)")
-
-
 # | values < 0 or > 1 beyond 1e-6; all-negative; row sums far from 1 | error naming the option |
+# | labels that are strings without `classes`, 1-based, −100, out of range: error that says which |
+# | object, masked, sparse, complex, structured arrays | error |
 
 
-@pytest.mark.parametrize("off", [-2e-6, 1 + 2e-6])
-def test_values_outside_the_unit_interval(off):
-    holds(refused(changed((0, 0, 0), off)), "[0, 1]", "`from_logits=True`")
-
-
-def test_logarithms_and_logits():
-    assert "`from_log=True`" in refused(np.log(PROBS + 0.01))
-    assert "`from_logits=True`" in refused(RNG.normal(size=PROBS.shape))
-    assert "`from_logits=True`" in refused(RNG.uniform(0.1, 0.9, size=PROBS.shape))  # by its sums
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        *(
+            ({"probs": changed(([3, 7], [1, 0], [2, 1]), bad)}, ("2 NaN or inf", "(3, 1, 2)"))
+            for bad in (np.nan, np.inf, -np.inf)
+        ),
+        *(
+            ({"probs": changed((0, 0, 0), off)}, ("[0, 1]", "`from_logits=True`"))
+            for off in (-2e-6, 1 + 2e-6)
+        ),
+        ({"probs": np.log(PROBS + 0.01)}, ("`from_log=True`",)),
+        ({"probs": RNG.normal(size=PROBS.shape)}, ("`from_logits=True`",)),
+        ({"probs": RNG.uniform(0.1, 0.9, size=PROBS.shape)}, ("sum to 1", "`from_logits=True`")),
+        ({"labels": np.array(["a", "b", "c", "a"] * 10)}, ("without `classes`",)),
+        ({"labels": LABELS + 1}, ("1-based",)),
+        ({"labels": changed(4, -100, LABELS)}, ("ignore index",)),
+        ({"labels": changed(4, 7, LABELS)}, ("7 at index 4",)),
+        ({"probs": PROBS.astype(object)}, ("dtype object",)),
+        ({"probs": np.ma.masked_array(PROBS, mask=PROBS > 0.5)}, ("masked",)),
+        ({"probs": csr_array(PROBS[:, 0])}, ("sparse",)),
+        ({"probs": PROBS * (1 + 0j)}, ("dtype complex128",)),
+        ({"probs": np.zeros((N, K), "f8,f8")}, ("real numbers",)),
+    ],
+)
+def test_what_cannot_be_used_is_refused_with_the_reason(given, words):
+    holds(refused(**given), f"`{next(iter(given))}` ", *words)
 
 
 # | row sums off by ≤ 4·K·eps of the input's type | left bit for bit |
-
-
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_rounding_is_left_bit_for_bit(dtype):
-    probs = PROBS.astype(dtype)
-    probs[:, :, 0] += probs[:, :, 0] * np.finfo(dtype).eps  # one unit in the last place
-    got = hc.ClassifierSet(probs)
-    assert np.any(np.sum(probs, axis=2, dtype=float) != 1)
-    np.testing.assert_array_equal(got.probs, probs)
-
-
 # | row sums off by more, up to 1e-3, 1e-4, 1e-6 | renormalised in float64 and said; beyond: error |
 
 
 @pytest.mark.parametrize(
     ("dtype", "limit"), [(np.float16, 1e-3), (np.float32, 1e-4), (np.float64, 1e-6)]
 )
-def test_a_little_more_is_renormalised_and_said(dtype, limit):
-    rows = np.array([[0.5, 0.5]] * N)
-    labels = LABELS % 2
+def test_rounding_is_left_and_a_little_more_is_renormalised_and_said(dtype, limit):
+    rows, labels = np.array([[0.5, 0.5]] * N), LABELS % 2
     own = 4 * 2 * np.finfo(dtype).eps
-    off = rows.astype(dtype) * dtype(1 - own - 0.8 * limit)
+    left, off, wrong = (
+        rows.astype(dtype) * dtype(1 - by) for by in (own / 2, own + 0.8 * limit, own + 2 * limit)
+    )
+    assert np.all(left.sum(axis=1, dtype=float) != 1)
+    np.testing.assert_array_equal(hc.ClassifierSet(left).probs[:, 0], left)
     result = outcome(off, labels)
     assert any("40 of 40 rows were renormalised" in str(note) for note in result.notes)
     got = hc.ClassifierSet(off).probs
     assert got.dtype == np.float64
     np.testing.assert_allclose(got, 0.5, atol=1e-15)
-    assert "sum to 1" in refused(rows.astype(dtype) * dtype(1 - own - 2 * limit), labels)
+    assert "sum to 1" in refused(wrong, labels)
 
 
 # | float16, bfloat16 tensors, float32, big-endian, Fortran order, negative strides, read-only map | same
@@ -180,13 +176,7 @@ def test_how_numbers_are_stored_changes_nothing(kind, tmp_path):
     assert got.statistic == wanted.statistic
     np.testing.assert_array_equal(got.null_distribution, wanted.null_distribution)
     assert pickle.dumps(getattr(given, "values", given)) == before
-
-
-def test_a_memory_map_is_not_copied(tmp_path):
-    np.save(tmp_path / "x.npy", PROBS)
-    data = hc.io.read(tmp_path / "x.npy")
-    assert isinstance(data.probs, np.memmap)
-    assert np.shares_memory(hc.ClassifierSet(data.probs).probs, data.probs)
+    assert kind != "map" or np.shares_memory(hc.ClassifierSet(given).probs, given)
 
 
 # | torch, jax, cupy, pandas, polars, list of M arrays | accepted without importing those packages |
@@ -212,14 +202,6 @@ def test_those_packages_are_not_imported():
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 
-@pytest.mark.deep
-def test_a_real_tensor_in_a_graph():
-    torch = pytest.importorskip("torch")
-    tensor = torch.tensor(PROBS, requires_grad=True)
-    assert outcome(tensor).statistic == outcome().statistic
-    assert outcome(tensor.to(torch.bfloat16)).statistic == outcome().statistic
-
-
 # | `(labels, probs)` swapped; wrong axis order; length mismatch | both shapes, and the order that fits |
 
 
@@ -237,29 +219,13 @@ def test_shapes_that_do_not_fit():
 # | labels one-hot, (N,1), bool, integral floats, strings with `classes=` | accepted; …: error says which
 
 
-@pytest.mark.parametrize("labels", [np.eye(K)[LABELS], LABELS[:, None], LABELS.astype(float)])
-def test_every_form_of_label(labels):
-    assert outcome(labels=labels).statistic == outcome().statistic
-
-
-def test_named_and_boolean_labels():
+def test_every_form_of_label():
+    for labels in (np.eye(K)[LABELS], LABELS[:, None], LABELS.astype(float)):
+        assert outcome(labels=labels).statistic == outcome().statistic
     names = np.array(["owl", "cat", "dog"])
     assert outcome(labels=names[LABELS], classes=names).statistic == outcome().statistic
     two = np.stack([PROBS[..., 0], 1 - PROBS[..., 0]], axis=2)
     assert outcome(two, LABELS > 0).statistic == outcome(two, (LABELS > 0).astype(int)).statistic
-
-
-@pytest.mark.parametrize(
-    ("labels", "word"),
-    [
-        (np.array(["a", "b", "c", "a"] * 10), "without `classes`"),
-        (LABELS + 1, "1-based"),
-        (changed(4, -100, LABELS), "ignore index"),
-        (changed(4, 7, LABELS), "7 at index 4"),
-    ],
-)
-def test_labels_that_are_refused(labels, word):
-    assert word in refused(labels=labels)
 
 
 # | a class absent from the labels | legal |
@@ -304,15 +270,12 @@ def test_few_rows_are_tested_with_a_warning(n, measure):
         assert 0 < outcome(PROBS[:n], LABELS[:n], measure=measure).pvalue <= 1
 
 
-def test_few_resamples_are_tested_with_a_warning():
+def test_few_resamples_bring_a_warning_and_pairs_need_two_rows():
     with pytest.warns(hc.HullcalWarning, match="smallest `n_resamples` that could is 19"):
         assert not outcome(n_resamples=18).rejected
-
-
-@pytest.mark.parametrize("measure", ["skce_ul", "skce_uq", "skce_b"])
-def test_pairs_need_two_rows(measure):
-    with pytest.raises(hc.InvalidInputError, match=measure):
-        outcome(PROBS[:1], LABELS[:1], measure=measure)
+    for measure in ("skce_ul", "skce_uq", "skce_b"):
+        with pytest.raises(hc.InvalidInputError, match=measure):
+            outcome(PROBS[:1], LABELS[:1], measure=measure)
 
 
 # | M = 1; duplicated members; identical members; members with exact 0 and 1 | valid, never NaN |
@@ -346,24 +309,6 @@ def test_a_label_that_nobody_thought_possible(null):
     assert 0 < result.pvalue <= 1
     assert any("log score of every combination is infinite" in str(note) for note in result.notes)
     assert np.isposinf(hc.ClassifierSet(probs).log_score(labels)).all()
-
-
-# | object, masked, sparse, complex, structured arrays | error |
-
-
-@pytest.mark.parametrize(
-    "probs",
-    [
-        PROBS.astype(object),
-        np.ma.masked_array(PROBS, mask=PROBS > 0.5),
-        csr_array(PROBS[:, 0]),
-        PROBS * (1 + 0j),
-        np.zeros((N, K), "f8,f8"),
-    ],
-    ids=["object", "masked", "sparse", "complex", "structured"],
-)
-def test_arrays_that_are_no_plain_numbers(probs):
-    assert refused(probs).startswith("`probs` ")
 
 
 # | pickled npy/npz, `.pkl`, `.pt` | refused; npz members larger than memory: error before reading |
@@ -442,19 +387,17 @@ def test_a_measure_that_workers_cannot_be_sent_is_named():
 # Long runs: finished blocks go to an append-only journal with the configuration's hash
 
 HALTS = {
-    # What happens as the third block is on the disk: how, exit code, words.
-    "Ctrl-C": ("os.kill(os.getpid(), signal.SIGINT)", 130, "continue with --resume"),
-    "SIGTERM": ("os.kill(os.getpid(), signal.SIGTERM)", 4, "continue with --resume"),
+    # What happens as the third block is on the disk, and the exit code.
+    "Ctrl-C": ("os.kill(os.getpid(), signal.SIGINT)", 130),
+    "SIGTERM": ("os.kill(os.getpid(), signal.SIGTERM)", 4),
     "full disk": (
         "size = self.path.stat().st_size + 30\n"
         "        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))",
         4,
-        "continue with --resume",
     ),
     "dead worker": (
         "[c for c in psutil.Process().children() if 'popen_loky' in ' '.join(c.cmdline())][0].kill()",
         4,
-        "continue with --resume",
     ),
 }
 HALTED = """
@@ -479,7 +422,7 @@ STUDY = ("simulate", "--scenario", "calibrated", "-m", "ece_conf", "-N", 60, "-R
 
 @pytest.mark.parametrize("event", HALTS)
 def test_a_halt_leaves_a_journal_that_goes_on_to_the_same_result(event, file, cli):
-    halt, code, words = HALTS[event]
+    halt, code = HALTS[event]
     kept = file.parent / "kept"
     command = ["test", file, *SHORT, "-D", 400, "--jobs", 2, "--format", "json", "--journal", kept]
     if event == "dead worker":
@@ -491,7 +434,7 @@ def test_a_halt_leaves_a_journal_that_goes_on_to_the_same_result(event, file, cl
         environment.pop("COVERAGE_PROCESS_CONFIG", None)
     done = subprocess.run(script, capture_output=True, text=True, timeout=300, env=environment)
     assert done.returncode == code, done.stderr
-    assert words in done.stderr
+    assert "continue with --resume" in done.stderr
     assert "Traceback" not in done.stderr
     (journal,) = kept.rglob("journal.jsonl")
     before = journal.read_bytes()
@@ -548,87 +491,15 @@ def test_an_existing_file_is_kept_without_force(file, cli):
     assert out.read_text() != "mine"
 
 
-# Report and CSV: names are text, never markup
-
-NASTY = (
-    "<script>document.title='owned'</script>",
-    "</script><img src=x onerror=document.title='owned'>",
-    "javascript:alert(1)",
-    r"$\frac{$",
-    "bell\a and \x1b[31m",
-    *("=1+1", "+1", "-1", "@x"),
-)
+# Report and CSV: names are text, never markup (the page: test_report.py, also in a browser)
 
 
-@pytest.fixture(scope="module")
-def nasty():
-    probs = np.random.default_rng(3).dirichlet(np.ones(len(NASTY)), size=(30, len(NASTY)))
-    classifiers = hc.ClassifierSet(probs, members=NASTY, classes=NASTY)
-    search = hc.minimizers.Pairwise(max_evaluations=5)
-    return hc.assessment.assess(
-        classifiers, [NASTY[n % 9] for n in range(30)], n_resamples=19, rng=0, minimizer=search
-    )
-
-
-class Page(HTMLParser):
-    """Elements, addresses and words of a page."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.attributes, self.words = [], [], ""
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append(tag)
-        self.attributes += attributes
-
-    def handle_data(self, data):
-        self.words += data
-
-
-def test_names_in_a_report_are_text(nasty):
-    page = Page(hc.report.render({NASTY[1]: nasty}, title=NASTY[0]))
-    assert page.tags.count("script") == Page(hc.report.render(nasty)).tags.count("script")
-    assert not {"img", "iframe", "object", "embed", "base", "link"} & set(page.tags)
-    assert [name for name, _ in page.attributes if name.startswith("on")] == []
-    holds(page.words, *(name for name in NASTY if name.isprintable()))
-    assert "\x1b" not in page.words
-    assert "\a" not in page.words
-
-
-# The page works offline under a strict Content-Security-Policy
-
-
-def test_a_report_needs_nothing_from_elsewhere(nasty):
-    page = Page(hc.report.render(nasty))
-    policies = [value or "" for name, value in page.attributes if name == "content"]
-    assert any("default-src 'none'" in value for value in policies), policies
-    addresses = [value for name, value in page.attributes if name in ("src", "href", "action")]
-    assert [each for each in addresses if not each.startswith(("#", "data:"))] == []
-
-
-def test_a_report_runs_no_name_in_a_browser(nasty, tmp_path):
-    sync_api = pytest.importorskip("playwright.sync_api")
-    from test_report import Opened
-
-    path = tmp_path / "report.html"
-    path.write_text(hc.report.render(nasty, title=NASTY[0]), encoding="utf-8")
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("no Chromium on this machine")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        view = Opened(browser, path, offline=True)
-        assert view.page.title() != "owned"
-        assert view.complaints == []
-        assert view.requests == [path.as_uri()]
-        browser.close()
-
-
-def test_cells_of_a_table_are_no_formulas(nasty):
-    (row, *_) = csv.DictReader(io.StringIO(hc.io.to_csv(nasty.results)))
-    assert json.loads(row["members"]) == list(NASTY)
-    named = hc.CalibrationTestResult.from_dict(nasty.results[0].to_dict() | {"measure": "=1+1"})
+def test_cells_of_a_table_are_no_formulas():
+    names = ("=1+1", "@x")
+    result = outcome(hc.ClassifierSet(PROBS, members=names))
+    (row,) = csv.DictReader(io.StringIO(hc.io.to_csv(result)))
+    assert json.loads(row["members"]) == list(names)
+    named = hc.CalibrationTestResult.from_dict(result.to_dict() | {"measure": "=1+1"})
     (row,) = csv.DictReader(io.StringIO(hc.io.to_csv(named)))
     assert row["measure"] == "'=1+1"
 
@@ -637,17 +508,8 @@ def test_cells_of_a_table_are_no_formulas(nasty):
 
 
 def test_no_source_file_evaluates_unpickles_or_connects():
-    modules = {
-        "socket",
-        "urllib",
-        "http",
-        "requests",
-        "ssl",
-        "ftplib",
-        "smtplib",
-        "marshal",
-        "shelve",
-    }
+    network = {"socket", "urllib", "http", "requests", "ssl", "ftplib", "smtplib"}
+    banned = network | {"marshal", "shelve"}
     for path in Path(hc.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
@@ -659,7 +521,7 @@ def test_no_source_file_evaluates_unpickles_or_connects():
             if isinstance(node, ast.Import | ast.ImportFrom):
                 names = [alias.name for alias in node.names]
                 names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-                assert not {name.partition(".")[0] for name in names} & modules, path
+                assert not {name.partition(".")[0] for name in names} & banned, path
 
 
 def test_a_test_opens_no_connection(file):
@@ -704,35 +566,27 @@ def test_exit_codes(file, cli, monkeypatch):
 # Results on stdout, progress and notices on stderr, `--quiet`, `NO_COLOR` respected
 
 
-@pytest.mark.parametrize("form", ["table", "json", "csv"])
-def test_results_go_to_stdout_and_notices_to_stderr(form, file, cli):
-    # Eighteen resamples cannot reject at .05, which is worth a note.
-    code, printed, said = cli("test", file, *SHORT, "-D", 18, "--format", form)
-    assert code == 0
-    assert "smallest `--resamples`" in said
-    assert "smallest" not in printed
-    if form == "json":
-        assert len(hc.io.from_json(printed)) == 1
-    if form == "csv":
-        assert len(list(csv.DictReader(io.StringIO(printed)))) == 1
-    assert cli("test", file, *SHORT, "-D", 18, "--format", form, "--quiet") == (0, printed, "")
+def test_results_go_to_stdout_and_notices_to_stderr(file, cli):
+    for form in ("table", "json", "csv"):
+        # Eighteen resamples cannot reject at .05, which is worth a note.
+        command = ("test", file, *SHORT, "-D", 18, "--format", form)
+        code, printed, said = cli(*command)
+        assert code == 0
+        assert "smallest `--resamples`" in said
+        assert "smallest" not in printed
+        assert cli(*command, "--quiet") == (0, printed, "")
+        if form == "json":
+            assert len(hc.io.from_json(printed)) == 1
 
 
-@pytest.mark.parametrize("colors", [True, False])
-def test_colors_are_left_out_where_they_are_not_wanted(colors, file):
-    environment = os.environ | {"TTY_COMPATIBLE": "1", "FORCE_COLOR": "1", "TERM": "xterm-256color"}
-    environment.pop("NO_COLOR", None)
-    if not colors:
-        environment = environment | {"NO_COLOR": "1"}
-        environment.pop("FORCE_COLOR")
+@pytest.mark.parametrize("unwanted", [{}, {"NO_COLOR": "1"}], ids=["colors", "NO_COLOR"])
+def test_colors_are_left_out_where_they_are_not_wanted(unwanted, file):
+    terminal = {"TTY_COMPATIBLE": "1", "TERM": "xterm-256color"}
+    environment = {name: os.environ[name] for name in os.environ if name != "NO_COLOR"}
+    environment |= terminal | (unwanted or {"FORCE_COLOR": "1"})
     command = [sys.executable, "-m", "hullcal", "test", file, *SHORT, "-D", 2000]
-    done = subprocess.run(
-        [str(word) for word in command],
-        capture_output=True,
-        text=True,
-        env=environment,
-        timeout=300,
-    )
+    run = {"capture_output": True, "text": True, "env": environment, "timeout": 300}
+    done = subprocess.run([str(word) for word in command], **run)
     assert done.returncode == 0, done.stderr
     assert "\x1b" not in done.stdout
-    assert bool(re.search(r"\x1b\[[0-9;]*3[0-9][0-9;]*m", done.stderr)) == colors
+    assert bool(re.search(r"\x1b\[[0-9;]*3[0-9][0-9;]*m", done.stderr)) == (not unwanted)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 import hullcal
 from hullcal._validation import (
@@ -26,7 +27,6 @@ from hullcal._validation import (
     check_probs,
     check_seed,
     check_set_and_labels,
-    check_settled,
     check_single,
     check_weights,
     probabilities,
@@ -104,13 +104,18 @@ def test_every_form_of_a_set_is_samples_members_classes():
     for one in (probs[:, 0], list(probs[:, 0])):
         np.testing.assert_array_equal(check_probs(one).probs, probs[:, :1])
     assert check_probs([[[0.5, 0.5]]]).probs.shape == (1, 1, 2)
+    for dtype in ("int8", "uint8", "bool"):
+        assert check_probs(np.eye(3, dtype=dtype)).probs.tolist() == np.eye(3)[:, None].tolist()
+
+
+EMPTY = [(0, 3, 2), (5, 0, 2), (5, 3, 0)]
 
 
 @pytest.mark.parametrize(
     ("shape", "word"),
     [
         *(((), "shape ()"), ((6,), "from_binary"), ((2, 2, 2, 2), ".reshape(")),
-        *((shape, f"empty array of shape {shape}") for shape in [(0, 3, 2), (5, 0, 2), (5, 3, 0)]),
+        *((shape, f"empty array of shape {shape}") for shape in EMPTY),
         *((shape, "at least 2 classes") for shape in [(5, 1), (5, 3, 1)]),
     ],
 )
@@ -138,10 +143,6 @@ def test_nan_and_infinity_are_refused_with_their_number_and_the_first_index(
             assert "(n, m, k) = (13, 3, 2)" in said
 
 
-def test_infinities_of_both_signs_do_not_cancel_in_a_sum():
-    assert "2 NaN or infinite values" in message(check_probs, [[np.inf, -np.inf, 1]])
-
-
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
@@ -150,11 +151,11 @@ def test_infinities_of_both_signs_do_not_cancel_in_a_sum():
         (np.log(members() + 0.1), ["[0, 1]", "from_log=True"]),
         ([[0.0, -np.inf]], ["from_log=True"]),
         (np.full((2, 3), -7.0), ["from_logits=True"]),
-        (100 * members(), ["sums to 100"]),
-        (np.full((5, 3), 2), ["sums to 6", "predict_proba"]),
+        (100 * members(), ["percentages"]),
+        (np.full((5, 3), 2), ["predict_proba"]),
         (np.full((5, 4), 0.9), ["from_binary"]),
         (members() * 1.0001, ["keepdims=True"]),
-        (np.zeros((5, 2, 3)), ["All values are 0"]),
+        ([[0.5, 0.5], [0.6, 0.5], [0.7, 0.5]], ["2 of 3 rows", "(n, m) = (2, 0) with sum 1.2"]),
         *(
             ([row], ["must lie in [0, 1]"])
             for row in [(1 + 3e-6, -3e-6), (-2e-6, 1), (0, 1 + 2e-6)]
@@ -166,29 +167,14 @@ def test_what_is_not_on_the_simplex_is_refused_with_what_it_may_be(given, expect
     assert [word for word in expected if word not in said] == [], said
 
 
-def test_guesses_are_made_only_where_they_fit():
-    assert "from_logits" not in message(check_probs, members() * 1.0001)
-    assert "divide" not in message(check_probs, np.zeros((5, 2, 3)))
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_values_outside_by_rounding_are_clipped_and_it_is_noted(dtype):
-    given = np.array([[1 + 5e-7, -5e-7], [0.5, 0.5]], dtype=dtype)
+def test_values_outside_by_rounding_are_clipped_and_it_is_noted():
+    given = np.array([[1 + 5e-7, -5e-7], [0.5, 0.5]])
     before = given.copy()
     got = check_probs(given)
     np.testing.assert_array_equal(got.probs[:, 0, :], [[1, 0], [0.5, 0.5]])
-    assert [str(note) for note in got.notes] == [
-        "2 of the probabilities were outside [0, 1] by at most 1e-06; clipped"
-    ]
+    (note,) = got.notes
+    assert str(note) == "2 of the probabilities were outside [0, 1] by at most 1e-06; clipped"
     np.testing.assert_array_equal(given, before)
-
-
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "bool"])
-def test_whole_numbers_and_booleans_become_float64(dtype):
-    got = check_probs(np.eye(3, dtype=dtype))
-    assert got.probs.dtype == np.float64
-    assert got.notes == ()
-    np.testing.assert_array_equal(got.probs[:, 0], np.eye(3))
 
 
 # --- the row-sum rule -----------------------------------------------------------------------------
@@ -221,19 +207,17 @@ def test_rounding_is_left_a_little_more_is_mended_and_the_rest_is_refused(dtype,
 
     said = message(check_probs, off_by(dtype, sign * (rounding + 2 * LIMIT[dtype])))
     assert "must sum to 1" in said
+    assert "from_logits" not in said  # so near to 1, it is no such mistake
     assert dtype in said
     assert "(n, m) = (1, 0)" in said
 
 
-def test_many_classes_in_half_precision_do_not_excuse_any_sum():
-    zeros = np.zeros((2, 3, 2000), dtype=np.float16)
-    zeros[..., 0] = 0.5
-    assert "must sum to 1" in message(check_probs, zeros)
-
-
-def test_coarse_rows_that_are_left_alone_are_mentioned():
+def test_half_precision_that_is_left_alone_is_mentioned_and_excuses_not_any_sum():
     (note,) = check_probs(off_by("float16", 0.01)).notes
     assert "left as they came, within float16 rounding" in str(note)
+    halves = np.zeros((2, 3, 2000), dtype=np.float16)
+    halves[..., 0] = 0.5
+    assert "must sum to 1" in message(check_probs, halves)
 
 
 @settings(deadline=None)
@@ -260,11 +244,6 @@ def test_the_row_sum_rule_follows_its_definition(k, dtype, exponent, seed):
         assert len(got.notes) == 1
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_quick_pass_is_no_more_lenient_than_the_rule(dtype):
-    assert check_probs(off_by(dtype, 5 * 4 * EPS[dtype])).notes[0].code == "renormalised"
-
-
 @pytest.mark.parametrize("layout", ["Fortran order", "negative strides", "transposed", "blocks"])
 def test_layout_and_blocks_never_change_what_is_renormalised(layout, monkeypatch):
     # Sums this close to the bound fall on either side of it, depending on the order of addition.
@@ -289,13 +268,9 @@ def test_from_logits_is_the_softmax_in_float64():
     assert got.probs.dtype == np.float64
     np.testing.assert_allclose(got.probs, exact / exact.sum(-1, keepdims=True), rtol=1e-14)
     assert got.notes == ()
+    assert check_probs(members(), from_logits=True).notes[0].code == "needless_logits"
     extreme = check_probs([[1e308, -1e308, 1e308]], from_logits=True).probs
     np.testing.assert_array_equal(extreme[0, 0], [0.5, 0, 0.5])
-
-
-def test_from_logits_of_probabilities_is_remarked_upon():
-    (note,) = check_probs(members(), from_logits=True).notes
-    assert "probability vector already" in str(note)
 
 
 def test_from_log_is_the_exponential_in_float64_and_minus_infinity_is_zero():
@@ -303,6 +278,8 @@ def test_from_log_is_the_exponential_in_float64_and_minus_infinity_is_zero():
     np.testing.assert_array_equal(check_probs(logs, from_log=True).probs, np.exp(logs))
     got = check_probs([[0.0, -np.inf]], from_log=True).probs
     np.testing.assert_array_equal(got, [[[1, 0]]])
+    assert check_probs(logs + 1e-7, from_log=True).notes[0].code == "renormalised"
+    assert check_probs(logs.astype("float32"), from_log=True).notes == ()
 
 
 @pytest.mark.parametrize(
@@ -316,16 +293,6 @@ def test_from_log_is_the_exponential_in_float64_and_minus_infinity_is_zero():
 )
 def test_from_log_refuses_what_is_no_logarithm_of_a_probability(row, word):
     assert word in message(check_probs, [[0.0, -np.inf], row], from_log=True)
-
-
-def test_from_log_follows_the_row_sum_rule_in_the_precision_of_its_type():
-    logs = np.log(members(k=2) * 0.5 + 0.25)
-    assert check_probs(logs + 1e-7, from_log=True).notes[0].code == "renormalised"
-    single = np.log(smooth(50, 2, 5)).astype("float32")
-    assert check_probs(single, from_log=True).notes == ()
-
-
-def test_logits_and_logarithms_exclude_each_other_and_are_switches():
     assert "`from_log`" in message(check_probs, members(), from_logits=True, from_log=True)
     assert "`from_log` must be True or False" in message(check_probs, members(), from_log="False")
 
@@ -364,58 +331,41 @@ def test_every_layout_gives_the_same_answer_and_stays_untouched(layout, writable
     assert np.shares_memory(got, given) or layout not in SHARED
 
 
-def test_what_was_made_anew_is_read_only_too():
-    assert not check_probs(members() * (1 + 1e-9)).probs.flags.writeable
-    assert not check_probs(members(), from_logits=True).probs.flags.writeable
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_memory_map_is_not_copied(tmp_path, dtype, monkeypatch):
-    np.save(tmp_path / "probs.npy", members(n=200).astype(dtype))
+def test_a_memory_map_is_read_in_blocks_and_not_copied(tmp_path, monkeypatch):
+    np.save(tmp_path / "probs.npy", members())
     given = np.load(tmp_path / "probs.npy", mmap_mode="r")
-    monkeypatch.setattr(probabilities, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(probabilities, "BLOCK_BYTES", 7 * 4 * 3 * 8)
+    assert [len(block) for _, block in probabilities.blocks(given)] == [7, 7, 6]
     got = check_probs(given).probs
     assert type(got) is np.ndarray
     assert np.shares_memory(got, given)
-    np.testing.assert_array_equal(got, members(n=200))
-
-
-def test_a_scan_works_through_an_array_in_blocks(monkeypatch):
-    monkeypatch.setattr(probabilities, "BLOCK_BYTES", 7 * 4 * 3 * 8)
-    assert [len(block) for _, block in probabilities.blocks(members())] == [7, 7, 6]
+    np.testing.assert_array_equal(got, members())
 
 
 @pytest.mark.parametrize(
     ("given", "word"),
     [
-        (members().astype(object), "python objects"),
-        (members().astype(complex), "complex"),
-        (np.zeros((5, 2), dtype=[("a", float), ("b", float)]), "structured"),
-        (members().astype(str), "strings"),
-        (members().astype(bytes), "strings"),
-        (np.zeros((5, 2), dtype="M8[s]"), "dates"),
-        (np.zeros((5, 2), dtype="m8[s]"), "time differences"),
+        (members().astype(object), "dtype object"),
+        (members().astype(complex), "dtype complex128"),
+        (np.zeros((5, 2), dtype=[("a", float), ("b", float)]), "dtype [("),
+        (members().astype(str), "dtype <U"),
+        (members().astype(bytes), "dtype |S"),
+        (np.zeros((5, 2), dtype="M8[s]"), "dtype datetime64"),
         (np.ma.masked_array(members()), "masked"),
         ([np.ma.masked_array(members()[:, 0])], "masked"),
         (None, "None"),
         ("probs.npy", "probs.npy"),
         ({"a": members()}, "dict"),
-        ((row for row in members()), "generator"),
-        ([[0.5, 0.5], [1.0]], "regular nested list"),
+        (sparse.csr_array(members()[:, 0]), ".toarray()"),
+        ([[0.5, 0.5], [1.0]], "a regular list of numbers"),
         ([members()[:, 0], members(n=7)[:, 0]], "(20, 3), (7, 3)"),
-        ([np.zeros((5, 2)), np.zeros((5, 2), dtype=[("a", float)])], "one type"),
+        ([np.zeros((5, 2)), np.zeros((5, 2), dtype=[("a", float)])], "PromotionError"),
     ],
 )
 def test_what_holds_no_plain_numbers_is_refused(given, word):
     said = message(check_probs, given)
     assert said.startswith("`probs`")
     assert word in said
-
-
-def test_sparse_matrices_are_refused():
-    sparse = pytest.importorskip("scipy.sparse")
-    assert ".toarray()" in message(check_probs, sparse.csr_array(members()[:, 0]))
-    assert ".toarray()" in message(labels_of, sparse.eye(3), n=3)
 
 
 # --- arrays of other packages ---------------------------------------------------------------------
@@ -506,34 +456,21 @@ def test_bfloat16_is_judged_by_its_own_precision():
     tensor, labels = FakeTensor(coarse, "torch.bfloat16"), np.zeros(50, int)
     np.testing.assert_array_equal(check_probs(tensor).probs[:, 0], coarse)
     np.testing.assert_array_equal(check_single(tensor, labels)[0], coarse)
+    # One coarse member makes a list of members coarse.
+    np.testing.assert_array_equal(check_probs([probs, tensor]).probs[:, 1], coarse)
     with pytest.raises(InvalidInputError):
         check_probs(coarse)
 
 
-def test_the_coarsest_member_sets_the_precision_of_a_list():
-    fine = np.full((2, 3), 1 / 3)
-    coarse = fine.astype(np.float16)
-    assert np.abs(coarse.astype(float).sum(-1) - 1).max() > 2e-6
-    np.testing.assert_array_equal(check_probs([fine, coarse]).probs[:, 1], coarse)
-
-
-def test_sparse_tensors_are_refused():
-    tensor = FakeTensor(members())
-    tensor.layout = "torch.sparse_coo"
-    assert ".to_dense()" in message(check_probs, tensor)
-
-
-def test_a_failure_inside_a_foreign_package_is_reported_with_its_reason():
-    said = message(check_probs, FakeTensor(members(), detached=True).cpu().detach)
-    assert "object of type method" in said
-
+def test_what_a_foreign_array_cannot_give_is_reported_with_its_reason():
     class Broken(Fake):
         def __array__(self, dtype=None, copy=None):
             raise RuntimeError("spans several hosts")
 
-    assert "Broken, which failed with RuntimeError: spans several hosts" in message(
-        check_probs, Broken(members())
-    )
+    assert "RuntimeError: spans several hosts" in message(check_probs, Broken(members()))
+    tensor = FakeTensor(members())
+    tensor.layout = "torch.sparse_coo"
+    assert ".to_dense()" in message(check_probs, tensor)
 
 
 @pytest.mark.deep
@@ -544,17 +481,7 @@ def test_torch_tensors_in_a_graph_are_accepted(dtype):
     np.testing.assert_array_equal(check_probs(tensor).probs, members())
     np.testing.assert_array_equal(check_probs(list(tensor.unbind(1))).probs, members())
     assert labels_of(torch.tensor([0, 1, 2, 0])) == [0, 1, 2, 0]
-    logits = torch.randn(100, 3, 10, generator=torch.Generator().manual_seed(0))
-    check_probs(logits.to(getattr(torch, dtype)).softmax(-1))
-
-
-@pytest.mark.deep
-@pytest.mark.filterwarnings("ignore:Sparse CSR:UserWarning")
-def test_sparse_and_meta_tensors_of_torch_are_refused():
-    torch = pytest.importorskip("torch")
-    tensor = torch.tensor(members()[:, 0])
-    for sparse in (tensor.to_sparse(), tensor.to_sparse_csr()):
-        assert ".to_dense()" in message(check_probs, sparse)
+    assert ".to_dense()" in message(check_probs, tensor[:, 0].detach().to_sparse())
     assert "`probs`" in message(check_probs, tensor.to("meta"))
 
 
@@ -591,22 +518,15 @@ def test_polars_objects_are_accepted():
 # --- labels ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", ["i1", "i4", "i8", "u1", "u8", ">i4", "f2", "f8"])
+@pytest.mark.parametrize("dtype", ["i1", "i8", "u1", "u8", ">i4", "f2", "f8"])
 def test_numbers_of_any_width_are_labels(dtype):
-    given = np.array([0, 2, 1, 2], dtype=dtype)
+    given = np.array([0, 2, 0, 2], dtype=dtype)  # no row has class 1
     before = given.copy()
     got = check_labels(given, n_samples=4, n_classes=3)
     assert got.dtype == np.int32
-    assert got.tolist() == [0, 2, 1, 2]
+    assert got.tolist() == [0, 2, 0, 2]
     assert not np.shares_memory(got, given)
     np.testing.assert_array_equal(given, before)
-
-
-def test_a_range_booleans_and_labels_without_some_class_are_fine():
-    assert labels_of(range(3), n=3) == [0, 1, 2]
-    assert labels_of([True, False, True], n=3, k=2) == [1, 0, 1]
-    assert labels_of(np.array([[True], [False]]), n=2, k=2) == [1, 0]
-    assert labels_of(np.array([2, 1, 2, 0])[::-1], k=5) == [0, 2, 1, 2]
 
 
 @settings(deadline=None)
@@ -629,21 +549,15 @@ def test_all_forms_of_the_same_labels_agree(data):
     assert labels_of(one_hot, n, k, classes=numbers) == positions
 
 
-def test_integers_beside_integer_classes_are_names():
+def test_labels_beside_classes_are_names_and_none_is_converted():
     assert labels_of([1, 3, 2, 1], classes=[3, 2, 1]) == [2, 0, 1, 2]
     assert labels_of(np.array([1.0, 3, 2, 1]), classes=np.array([3, 2, 1])) == [2, 0, 1, 2]
-
-
-def test_integers_that_only_doubles_could_hold_together_stay_what_they_are():
-    huge = 2**63 + 1
+    assert labels_of([1, "1", ("a", 1), 1], classes=[("a", 1), "1", 1]) == [2, 1, 0, 2]
+    huge = 2**63 + 1  # only doubles could hold both
     assert labels_of([0, huge], 2, 2, classes=[0, huge]) == [0, 1]
     assert "among `classes`" in message(labels_of, [0, huge - 1], 2, 2, classes=[0, huge])
-    assert labels_of([0, 1.0], 2, 2) == [0, 1]
-
-
-def test_any_hashable_can_name_a_class_and_none_is_converted():
-    classes = [("a", 1), "1", 1]
-    assert labels_of([1, "1", ("a", 1), 1], classes=classes) == [2, 1, 0, 2]
+    assert labels_of([True, False], 2, 2) == [1, 0]
+    assert "(labels + 1) // 2" in message(labels_of, [-1, 1, 1, -1], k=2)
 
 
 @pytest.mark.parametrize(
@@ -656,7 +570,7 @@ def test_any_hashable_can_name_a_class_and_none_is_converted():
         ([0, -100, 2, -100], ["2 times -100", "ignore index"]),
         ([0, 1, -1, 2], ["-1 at index 2"]),
         ([0, 1, 7, 9], ["7 at index 2", "2 such", "from 0 to 2"]),
-        ([2, 2, 3, 3], ["3 at index 2", "`labels - 1`"]),
+        ([2, 2, 3, 3], ["1-based", "`labels - 1`"]),
         ([0, 1, 0.5, 2], ["0.5 at index 2", "whole numbers"]),
         ([0, 1, float("nan"), 2], ["nan at index 2", "whole numbers"]),
         ([0, 1, 2], ["(3,)", "(4, n_members, 3)"]),
@@ -666,11 +580,11 @@ def test_any_hashable_can_name_a_class_and_none_is_converted():
         (np.array([[1, 0, 0], [0, 1, 1], [1, 0, 0], [1, 0, 0]]), ["one-hot", "row 1"]),
         (np.zeros((4, 3, 2)), ["(4, 3, 2)"]),
         (np.array(2), ["()"]),
-        (np.array([0, 1, 2, 0], dtype=object), ["python objects"]),
-        (np.array([0, 1, 2, 0], dtype=complex), ["complex"]),
-        (np.zeros(4, dtype=[("a", int)]), ["structured"]),
+        (np.array([0, 1, 2, 0], dtype=object), ["dtype object"]),
+        (np.array([0, 1, 2, 0], dtype=complex), ["dtype complex128"]),
+        (np.zeros(4, dtype=[("a", int)]), ["real numbers"]),
         (np.ma.masked_array([0, 1, 2, 0]), ["masked"]),
-        ([0, 1, [2], 2], ["python objects"]),
+        ([0, 1, [2], 2], ["dtype object"]),
         ("0120", ["'0120'"]),
         (None, ["None"]),
     ],
@@ -681,34 +595,23 @@ def test_bad_labels_are_refused_with_the_reason(given, expected):
     assert [word for word in expected if word not in said] == [], said
 
 
-def test_plus_and_minus_one_are_recognised():
-    assert "(labels + 1) // 2" in message(labels_of, [-1, 1, 1, -1], k=2)
-
-
 @pytest.mark.parametrize("unknown", ["bird", 7, None, ["cat"], ("a", ["b"]), float("nan")])
 def test_an_unknown_name_is_refused_with_its_place(unknown):
     said = message(labels_of, ["cat", "dog", unknown, "eel"], classes=["cat", "dog", "eel"])
-    assert "at index 2 (1 unknown in all)" in said
-    assert "'eel'" in said
-
-
-def test_positions_beside_classes_named_by_other_numbers_are_recognised():
-    hint = "If labels are positions 0, 1, ..., leave `classes` out"
-    for labels, hinted in ([0, 2, 1], True), ([1, 3, 4], False), (["a", "b", "b"], False):
-        assert (hint in message(labels_of, labels, n=3, classes=[1, 2, 3])) is hinted
+    assert "at index 2. The classes are ('cat', 'dog', 'eel')" in said
+    assert "If labels are positions 0, 1, ..., leave `classes` out" in said
 
 
 @pytest.mark.parametrize(
     ("classes", "word"),
     [
         (["a", "b"], "got 2"),
-        (["a", "b", "a"], "'a' twice"),
-        ([1, 2, 1.0], "1 twice"),
-        (["a", "b", ["c"]], "list"),
+        ([1, 2, 1.0], "got 3, 2 of them different"),
+        (["a", "b", ["c"]], "['c']"),
         ("abc", "'abc'"),
         ({"a", "b", "c"}, "order"),
         (3, "3"),
-        (np.array("a"), "got 1"),
+        (np.array("abc"), "not a sequence"),
     ],
 )
 def test_bad_classes_are_refused(classes, word):
@@ -717,21 +620,7 @@ def test_bad_classes_are_refused(classes, word):
     assert word in said
 
 
-def test_classes_come_back_as_a_tuple_of_python_objects():
-    assert check_classes(None, 3) is None
-    got = check_classes(np.array([3, 5]), 2)
-    assert got == (3, 5)
-    assert all(type(name) is int for name in got)
-
-
 # --- predictions and labels together --------------------------------------------------------------
-
-
-def test_options_reach_predictions_and_labels():
-    logits, names = np.log(members() + 1), np.array(["x", "y", "z"])
-    predictions, got = check_set_and_labels(logits, names[truth()], classes=names, from_logits=True)
-    np.testing.assert_array_equal(predictions.probs, check_probs(logits, from_logits=True).probs)
-    np.testing.assert_array_equal(got, truth())
 
 
 @pytest.mark.parametrize(
@@ -743,12 +632,7 @@ def test_swapped_arguments_are_recognised(labels, probs):
     said = message(check_set_and_labels, labels, probs)
     assert "swapped" in said
     assert str(labels.shape) in said
-
-
-def test_hard_predictions_beside_one_hot_labels_do_not_look_swapped():
-    _, labels = check_set_and_labels(np.eye(3)[truth(seed=5)], np.eye(3)[truth()])
-    np.testing.assert_array_equal(labels, truth())
-    assert "from_binary" in message(check_set_and_labels, np.full(20, 0.3), np.eye(3)[truth()])
+    check_set_and_labels(np.eye(3)[truth(seed=5)], np.eye(3)[truth()])  # hard ones are not swapped
 
 
 @pytest.mark.parametrize(
@@ -781,61 +665,36 @@ def test_the_order_is_found_for_logits_for_lists_and_without_labels():
     assert "`np.moveaxis(probs, 1, 2)`" in message(check_probs, smooth(20, 4, 3).transpose(0, 2, 1))
 
 
-def test_a_fitting_array_is_never_suspected_of_a_wrong_order():
-    uniform = np.full((4, 4, 4), 0.25)  # every axis sums to one, every axis fits the labels
-    predictions, labels = check_set_and_labels(uniform, [0, 1, 2, 3])
-    np.testing.assert_array_equal(predictions.probs, uniform)
-    assert labels.tolist() == [0, 1, 2, 3]
-
-
-@pytest.mark.parametrize("turned", [False, True])
-@pytest.mark.parametrize("n", [19, 21, 3, 1])
-def test_a_length_that_fits_no_axis_is_reported_with_both_shapes(n, turned):
+@pytest.mark.parametrize("n", [19, 3, 1])
+def test_a_length_that_fits_no_axis_is_reported_with_both_shapes(n):
     # Three is the number of classes, which is no reason to move them.
-    probs = smooth(20, 4, 3).transpose((0, 2, 1) if turned else (0, 1, 2))
-    said = message(check_set_and_labels, probs, np.zeros(n, dtype=int))
-    assert str(probs.shape) in said
+    said = message(check_set_and_labels, smooth(20, 4, 3), np.zeros(n, dtype=int))
+    assert "(20, 4, 3)" in said
     assert f"({n},)" in said
     assert "moveaxis" not in said
 
 
-def test_one_measure_takes_one_classifier_and_knows_the_same_faults():
+def test_one_measure_takes_one_classifier_and_sends_a_set_to_the_test():
     given = members()[:, 0]
     probs, labels = check_single(given, truth())
     assert np.shares_memory(probs, given)
-    assert not probs.flags.writeable
     np.testing.assert_array_equal(probs, given)
     np.testing.assert_array_equal(labels, truth())
     assert "swapped" in message(check_single, truth(), given)
-    assert "(19,)" in message(check_single, given, truth()[1:])
-
-
-@pytest.mark.parametrize("probs", [members(), members()[:, :1], [members()[:, 0]] * 2])
-def test_one_measure_sends_a_set_to_the_test(probs):
-    said = message(check_single, probs, truth())
-    assert "calibration_test" in said
-    assert "probs[:, 0, :]" in said
-
-
-@pytest.mark.parametrize("option", ["classes", "from_logits", "from_log"])
-def test_what_a_set_has_settled_cannot_be_changed_beside_it(option):
-    value = ["x", "y"] if option == "classes" else True
-    said = message(check_settled, ("a", "b"), 2, **{option: value})
-    assert said.startswith(f"`{option}` is settled")
-    check_settled(("a", "b"), 2, classes=np.array(["a", "b"]))
+    for several in (members(), members()[:, :1], [given] * 2):
+        said = message(check_single, several, truth())
+        assert "calibration_test" in said
+        assert "probs[:, 0, :]" in said
 
 
 # --- everything that is not data ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("value", [3, np.int8(3), np.uint64(3), 3.0, np.float32(3), np.array(3)])
-def test_an_integer_in_any_guise_is_a_count(value):
-    got = check_integer(value, "n_bins", 3)
-    assert type(got) is int
-    assert got == 3
-
-
-def test_a_number_in_any_guise_is_a_level_or_a_size():
+def test_a_number_in_any_guise_is_a_count_a_level_or_a_size():
+    for value in (3, np.int8(3), np.uint64(3), 3.0, np.float32(3), np.array(3)):
+        got = check_integer(value, "n_bins", 3)
+        assert type(got) is int
+        assert got == 3
     assert check_fraction(np.float32(0.5), "alpha") == 0.5
     assert type(check_fraction(np.float64(0.05), "alpha")) is float
     assert check_positive(2, "bandwidth") == 2.0
@@ -860,30 +719,17 @@ def test_arguments_that_break_their_rule_are_refused(check, rule, values):
         assert rule in message(check, value)
 
 
-def test_numbers_that_nobody_could_write_down_are_shown_by_their_size():
+def test_an_integer_seed_is_kept_and_others_give_fresh_bits():
+    for seed in (0, 7, 2**4096 - 1, np.int64(7), np.uint8(3)):
+        got = check_seed(seed)
+        assert type(got) is int
+        assert got == seed
     assert "an integer of 16610 bits" in message(check_seed, 10**5000)
-    assert "an integer of 16610 bits" in message(check_integer, -(10**5000), "n_bins", 1)
-
-
-@pytest.mark.parametrize("seed", [0, 7, 2**4096 - 1, np.int64(7), np.uint8(3)])
-def test_an_integer_seed_is_kept_however_large(seed):
-    got = check_seed(seed)
-    assert type(got) is int
-    assert got == seed
-
-
-def test_fresh_seeds_differ():
-    first, second = check_seed(None), check_seed(None)
-    assert first != second
-    assert 0 <= first < 2**48
-
-
-def test_a_generator_gives_128_bits_and_moves_on():
+    assert check_seed(None) != check_seed(None) < 2**48
     words = np.random.default_rng(5).integers(0, 2**32, size=4, dtype=np.uint32)
-    expected = sum(int(word) * 2 ** (32 * i) for i, word in enumerate(words))
     generator = np.random.default_rng(5)
-    assert check_seed(generator) == expected
-    assert check_seed(generator) != expected
+    assert check_seed(generator) == sum(int(word) * 2 ** (32 * i) for i, word in enumerate(words))
+    assert check_seed(generator) != check_seed(np.random.default_rng(5))
 
 
 @pytest.mark.parametrize("name", ["OMP_NUM_THREADS", "NUMBA_NUM_THREADS"])
@@ -903,29 +749,19 @@ def test_workers_of_joblib_do_not_take_all_cores_each():
     assert sum(found) <= max(2, os.cpu_count())
 
 
-def test_weights_are_copied_into_float64():
+def test_weights_are_copied_into_float64_and_must_lie_on_the_simplex():
     given = np.array([0.25, 0.75], dtype=np.float32)
     got = check_weights(given, 2)
     assert got.dtype == np.float64
     assert not np.shares_memory(got, given)
-    np.testing.assert_array_equal(check_weights([0, 1], 2), [0, 1])
     check_weights([0.5, 0.5 + 9e-9], 2)
-
-
-@pytest.mark.parametrize(
-    ("weights", "word"),
-    [
+    for weights, word in (
         ([0.5, 0.5, 0], "shape (3,)"),
         ([[0.5, 0.5]], "shape (1, 2)"),
-        ([1.5, -0.5], "-0.5 at index 1"),
-        ([np.nan, 1], "nan at index 0"),
-        ([np.inf, 0], "inf at index 0"),
-        ([0.5, 0.5 + 2e-8], "a sum of 1.00000002"),
-        ([0, 0], "a sum of 0"),
-        (["a", "b"], "strings"),
-    ],
-)
-def test_bad_weights_are_refused(weights, word):
-    said = message(check_weights, weights, 2)
-    assert said.startswith("`weights`")
-    assert word in said
+        ([1.5, -0.5], "[1.5, -0.5]"),
+        ([np.nan, 1], "nan"),
+        ([np.inf, -np.inf], "inf"),
+        ([0.5, 0.5 + 2e-8], "sum 1.00000002"),
+        (["a", "b"], "dtype <U1"),
+    ):
+        assert word in message(check_weights, weights, 2)

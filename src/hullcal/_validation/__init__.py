@@ -1,95 +1,30 @@
 """Every check on user input, and every message about it. Other rooms import from here alone."""
 
-from __future__ import annotations
-
-from hullcal._validation.arguments import (
-    check_flag,
-    check_fraction,
-    check_integer,
-    check_jobs,
-    check_members,
-    check_positive,
-    check_seed,
-    check_selection,
-    check_weights,
-)
-from hullcal._validation.arrays import (
-    BFLOAT16,
-    FLOAT32,
-    FLOAT64,
-    Converted,
-    Precision,
-    as_array,
-    check_dtype,
-)
-from hullcal._validation.errors import (
-    ApproximationWarning,
-    EngineError,
-    HullcalWarning,
-    InvalidInputError,
-    refusal,
-    warn,
-)
-from hullcal._validation.labels import (
-    check_classes,
-    check_labels,
-    check_set_and_labels,
-    check_settled,
-    check_single,
-    label_array,
-)
-from hullcal._validation.probabilities import (
-    BLOCK_BYTES,
-    Predictions,
-    all_clean,
-    audit,
-    blocks,
-    check_points,
-    check_probs,
-    exponential,
-    reordering,
-    repair,
-    softmax,
-)
-
-__all__ = [
-    "BFLOAT16",
-    "BLOCK_BYTES",
-    "FLOAT32",
-    "FLOAT64",
-    "ApproximationWarning",
-    "Converted",
-    "EngineError",
-    "HullcalWarning",
-    "InvalidInputError",
-    "Precision",
-    "Predictions",
-    "all_clean",
-    "as_array",
-    "audit",
-    "blocks",
-    "check_classes",
-    "check_dtype",
-    "check_flag",
-    "check_fraction",
-    "check_integer",
-    "check_jobs",
-    "check_labels",
-    "check_members",
-    "check_points",
-    "check_positive",
-    "check_probs",
-    "check_seed",
-    "check_selection",
-    "check_set_and_labels",
-    "check_settled",
-    "check_single",
-    "check_weights",
-    "exponential",
-    "label_array",
-    "refusal",
-    "warn",
-    "reordering",
-    "repair",
-    "softmax",
-]
+from hullcal._validation.arguments import ApproximationWarning as ApproximationWarning
+from hullcal._validation.arguments import EngineError as EngineError
+from hullcal._validation.arguments import HullcalWarning as HullcalWarning
+from hullcal._validation.arguments import InvalidInputError as InvalidInputError
+from hullcal._validation.arguments import check_flag as check_flag
+from hullcal._validation.arguments import check_fraction as check_fraction
+from hullcal._validation.arguments import check_integer as check_integer
+from hullcal._validation.arguments import check_jobs as check_jobs
+from hullcal._validation.arguments import check_members as check_members
+from hullcal._validation.arguments import check_positive as check_positive
+from hullcal._validation.arguments import check_seed as check_seed
+from hullcal._validation.arguments import check_selection as check_selection
+from hullcal._validation.arguments import refusal as refusal
+from hullcal._validation.arguments import warn as warn
+from hullcal._validation.arrays import BFLOAT16 as BFLOAT16
+from hullcal._validation.arrays import as_array as as_array
+from hullcal._validation.arrays import check_dtype as check_dtype
+from hullcal._validation.labels import check_classes as check_classes
+from hullcal._validation.labels import check_labels as check_labels
+from hullcal._validation.labels import check_set_and_labels as check_set_and_labels
+from hullcal._validation.labels import check_settled as check_settled
+from hullcal._validation.labels import check_single as check_single
+from hullcal._validation.labels import label_array as label_array
+from hullcal._validation.probabilities import Predictions as Predictions
+from hullcal._validation.probabilities import check_points as check_points
+from hullcal._validation.probabilities import check_probs as check_probs
+from hullcal._validation.probabilities import check_weights as check_weights
+from hullcal._validation.probabilities import reordering as reordering

@@ -1,4 +1,4 @@
-"""Everything that is not data: counts, levels, switches, weights, seeds and choices of members."""
+"""What a user sees when an input cannot be used, and checks of all that is not data: counts, seeds."""
 
 from __future__ import annotations
 
@@ -9,20 +9,56 @@ import operator
 import os
 import reprlib
 import secrets
+import sys
+import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hullcal._validation.arrays import as_array, check_dtype
-from hullcal._validation.errors import refusal, shown
-
-# Weights come from divisions and projections; this is far above their rounding.
-WEIGHT_SLACK = 1e-8
-# Of a seed, which results and journals write out.
+# Of a seed, which results and journals write out; Python refuses to write much longer integers.
 _MOST_BITS = 4096
-# Of a fresh seed: few enough for every reader of JSON, many of which know doubles only.
-_FRESH_BITS = 48
+
+
+class InvalidInputError(ValueError):
+    """An input breaks a rule; the message names the parameter, the rule, what came, the repair."""
+
+
+class EngineError(RuntimeError):
+    """The backend failed: the input is fine, and the same call may succeed later."""
+
+
+class HullcalWarning(UserWarning):
+    """The call runs, but its result deserves a second look."""
+
+
+class ApproximationWarning(HullcalWarning):
+    """A value was computed by an approximation, since the exact one would take too long."""
+
+
+# Users catch them by these names, and should read the same in a traceback.
+for _kind in (InvalidInputError, EngineError, HullcalWarning, ApproximationWarning):
+    _kind.__module__ = "hullcal"
+
+
+def refusal(name: str, rule: str, came: str, repair: str) -> InvalidInputError:
+    """The error to raise: `name` must follow the rule; got what came. Repair, in sentences."""
+    return InvalidInputError(f"`{name}` {rule}; got {came}. {repair}")
+
+
+def warn(message: str, category: type[Warning] = HullcalWarning) -> None:
+    """A warning that points at the first caller outside this package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("hullcal."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it, with its type where the value alone would mislead."""
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        return f"an integer of {value.bit_length()} bits"
+    plain = value is None or type(value) in (int, float)
+    return reprlib.repr(value) + ("" if plain else f" ({type(value).__name__})")
 
 
 def check_integer(value: Any, name: str, minimum: int) -> int:
@@ -36,12 +72,10 @@ def check_integer(value: Any, name: str, minimum: int) -> int:
 
 def _whole_number(value: Any) -> int | None:
     """The integer a value stands for; None if it stands for none."""
-    if isinstance(value, bool | np.bool_):
-        return None
-    with contextlib.suppress(TypeError):
-        return operator.index(value)
-    if isinstance(value, float | np.floating) and math.isfinite(value) and value == int(value):
+    if isinstance(value, float | np.floating) and value.is_integer():
         return int(value)
+    with contextlib.suppress(TypeError):
+        return None if isinstance(value, bool) else operator.index(value)
     return None
 
 
@@ -72,11 +106,7 @@ def check_flag(value: Any, name: str) -> None:
 
 
 def check_jobs(value: Any) -> int:
-    """Number of threads: a positive integer, or -1 for one a core, as far as we may have them.
-
-    A scheduler says how many cores are ours, and OMP_NUM_THREADS or NUMBA_NUM_THREADS, which joblib
-    sets in its workers, how many threads are wished.
-    """
+    """Number of threads: a positive integer, or -1 for one a core, as far as we may have them."""
     number = _whole_number(value)
     if number is None or (number < 1 and number != -1):
         rule = "must be an integer of at least 1, or -1 for all cores"
@@ -84,21 +114,18 @@ def check_jobs(value: Any) -> int:
     if number != -1:
         return number
     try:
-        cores = len(os.sched_getaffinity(0))
+        cores = len(os.sched_getaffinity(0))  # a scheduler may leave us fewer than there are
     except AttributeError:  # not on every system
         cores = os.cpu_count() or 1
+    # Joblib sets these in its workers.
     wished = [os.environ.get(name, "") for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS")]
     return min([cores, *(int(number) for number in wished if number.isdecimal() and int(number))])
 
 
 def check_seed(rng: Any) -> int:
-    """The one non-negative integer from which every stream of a run is derived.
-
-    None draws 48 fresh bits; an integer of up to 4,096 bits is kept as it is; a Generator gives
-    128 bits, least significant word first.
-    """
+    """The one non-negative integer from which every stream of a run is derived."""
     if rng is None:
-        return secrets.randbits(_FRESH_BITS)
+        return secrets.randbits(48)  # few enough for readers of JSON that know doubles only
     if isinstance(rng, np.random.Generator):
         words = rng.integers(0, 2**32, size=4, dtype=np.uint32)
         return sum(int(word) << (32 * i) for i, word in enumerate(words))
@@ -108,28 +135,6 @@ def check_seed(rng: Any) -> int:
     kinds = "None, a `numpy.random.Generator` or a non-negative integer"
     repair = "Pass for example `rng=0` or `rng=np.random.default_rng(0)`."
     raise refusal("rng", f"must be {kinds} of up to {_MOST_BITS} bits", shown(rng), repair)
-
-
-def check_weights(weights: Any, n_members: int) -> NDArray[np.float64]:
-    """The weights of a convex combination as a new array: finite, at least 0, with sum 1."""
-    array = as_array(weights, "weights").array
-    check_dtype(array, "weights")
-    if array.shape != (n_members,):
-        rule = f"must have shape ({n_members},), one weight per member"
-        raise refusal("weights", rule, f"shape {array.shape}", "Give every member its weight.")
-    result = array.astype(np.float64)
-    bad = ~(np.isfinite(result) & (result >= 0))
-    if bad.any():
-        first = int(np.argmax(bad))
-        repair = "Weights of a convex combination are never negative: set them to 0 and rescale."
-        came = f"{float(result[first])} at index {first}"
-        raise refusal("weights", "must be finite and at least 0", came, repair)
-    total = float(result.sum())
-    if abs(total - 1) > WEIGHT_SLACK:
-        repair = "Rescale in float64: `w = np.asarray(weights, float); w / w.sum()`."
-        rule = f"must sum to 1 (within {WEIGHT_SLACK:.0e})"
-        raise refusal("weights", rule, f"a sum of {total:.12g}", repair)
-    return result
 
 
 def check_members(names: Any, n_members: int) -> tuple[str, ...] | None:
@@ -152,35 +157,23 @@ def check_members(names: Any, n_members: int) -> tuple[str, ...] | None:
 
 def check_selection(which: Any, n_members: int, names: tuple[str, ...] | None) -> list[int]:
     """Positions of the chosen members: by number, by name, a slice, a mask, or a single one."""
+
+    def position(entry: Any) -> int | None:
+        if isinstance(entry, str):
+            return names.index(entry) if names is not None and entry in names else None
+        is_number = isinstance(entry, int | np.integer) and not isinstance(entry, bool)
+        return int(entry) % n_members if is_number and -n_members <= entry < n_members else None
+
     if isinstance(which, slice):
-        chosen = list(range(n_members))[which]
+        entries: list[Any] = list(range(n_members))[which]
     else:
         entries = [which] if isinstance(which, str) or np.ndim(which) == 0 else list(which)
-        if entries and all(isinstance(entry, bool | np.bool_) for entry in entries):
-            if len(entries) != n_members:
-                rule = f"must have {n_members} entries if it is a mask"
-                came = f"{len(entries)} of them"
-                raise refusal("which", rule, came, "Give one for each member.")
+        if len(entries) == n_members and all(isinstance(each, bool | np.bool_) for each in entries):
             entries = [m for m, kept in enumerate(entries) if kept]
-        chosen = [_position(entry, n_members, names) for entry in entries]
-    if not chosen or len(set(chosen)) < len(chosen):
-        twice = [m for m in chosen if chosen.count(m) > 1]
-        came = f"member {twice[0]} twice" if twice else "none"
-        repair = "A hull needs a point, and a copy adds nothing to it."
-        raise refusal("which", "must choose at least one member, and each once", came, repair)
+    chosen = [m for m in map(position, entries) if m is not None]
+    if not chosen or len(set(chosen)) < len(entries):
+        known = f"0 to {n_members - 1}" if names is None else reprlib.repr(names)
+        rule = "must choose members of the set, at least one and each once"
+        repair = f"The members are {known}; use numbers, names, a slice or a mask."
+        raise refusal("which", rule, reprlib.repr(which), repair)
     return chosen
-
-
-def _position(entry: Any, n_members: int, names: tuple[str, ...] | None) -> int:
-    if isinstance(entry, str):
-        if names is not None and entry in names:
-            return names.index(entry)
-        known = "the members have no names" if names is None else reprlib.repr(names)
-        repair = f"Known are: {known}."
-    elif isinstance(entry, int | np.integer) and not isinstance(entry, bool):
-        if -n_members <= entry < n_members:
-            return int(entry) % n_members
-        repair = f"Members are numbered from 0 to {n_members - 1}."
-    else:
-        repair = "Use numbers, names, a slice or a mask."
-    raise refusal("which", "must name members of the set", reprlib.repr(entry), repair)

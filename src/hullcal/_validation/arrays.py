@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._validation.errors import refusal
+from hullcal._validation.arguments import InvalidInputError, refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +21,8 @@ class Precision:
     limit: float  # deviation that is repaired, on top of what is left alone
 
     def left_alone(self, n_classes: int) -> float:
-        """Deviation of a row sum that is rounding and nothing else: ``4 * K * eps``.
-
-        With half precision or very many classes that bound loses its meaning (bfloat16 and
-        K = 100 would allow a row that sums to 4), so it stops at 5 %.
-        """
+        """Deviation of a row sum that is rounding and nothing else."""
+        # In half precision 4 K eps loses its meaning: K = 100 would allow a row that sums to 4.
         return min(4 * n_classes * self.eps, 0.05)
 
     def repaired(self, n_classes: int) -> float:
@@ -50,9 +47,6 @@ class Converted:
     precision: Precision
 
 
-_ASARRAY = "Pass a numpy array, or a list of them."
-
-
 def as_array(value: Any, name: str, *, member_ndim: int | None = None) -> Converted:
     """The numbers in `value` as a numpy array, sharing its memory where possible.
 
@@ -64,26 +58,21 @@ def as_array(value: Any, name: str, *, member_ndim: int | None = None) -> Conver
     if isinstance(value, Converted):
         return value
     _refuse_gaps(value, name)
-    if isinstance(value, Sequence) and not hasattr(value, "__array__"):
-        if any(getattr(part, "shape", ()) for part in value):
-            return _stacked(value, name, member_ndim)
-        if not isinstance(value, str | bytes):
-            return _nested(value, name)
     try:
-        converted = _from_foreign(value)
+        if isinstance(value, Sequence) and not hasattr(value, "__array__"):
+            if any(getattr(part, "shape", ()) for part in value):
+                return _stacked([as_array(part, name) for part in value], member_ndim)
+            if not isinstance(value, str | bytes):
+                return _with_precision(np.asarray(value))
+        return _from_foreign(value)
+    except InvalidInputError:
+        raise
     except Exception as error:  # whatever a foreign package raises, the user needs one message
-        came = f"{_kind(value)}, which failed with {type(error).__name__}: {error}"
-        raise refusal(name, "must be convertible to a numpy array", came, _ASARRAY) from error
-    if converted is None:
-        raise refusal(name, "must be an array", _kind(value), _ASARRAY)
-    return converted
-
-
-def _kind(value: object) -> str:
-    """Name the type of a value in a message; None and strings are better shown than typed."""
-    if value is None or isinstance(value, str):
-        return f"{value!r:.60}"
-    return f"an object of type {type(value).__name__}"
+        shown = value is None or isinstance(value, str)
+        came = f"{value!r:.60}" if shown else f"an object of type {type(value).__name__}"
+        rule = "must be an array, or a regular list of numbers or of arrays of one shape and type"
+        repair = f"Pass a numpy array ({type(error).__name__}: {error})."
+        raise refusal(name, rule, came, repair) from error
 
 
 def _with_precision(array: NDArray[Any]) -> Converted:
@@ -96,9 +85,7 @@ def _with_precision(array: NDArray[Any]) -> Converted:
 
 def _refuse_gaps(value: Any, name: str) -> None:
     """Refuse containers whose missing entries numpy would silently fill in."""
-    came = f"a sparse {type(value).__name__}"
     if isinstance(value, np.ma.MaskedArray):
-        came = f"a masked array of shape {value.shape}"
         repair = "Drop the masked rows, or fill them with `.filled(value)`."
     elif hasattr(value, "tocsr"):
         repair = "Pass `.toarray()` of it."
@@ -106,72 +93,44 @@ def _refuse_gaps(value: Any, name: str) -> None:
         repair = "Pass `.to_dense()` of it."
     else:
         return
+    came = f"a masked or sparse {type(value).__name__}"
     raise refusal(name, "must be a dense array without missing values", came, repair)
 
 
-def _from_foreign(value: Any) -> Converted | None:
-    """Try the dialects in turn; None if the value speaks none of them."""
+def _from_foreign(value: Any) -> Converted:
+    """Try the dialects of other packages in turn."""
     if hasattr(value, "detach"):  # torch: leave the graph, then the device
-        return _from_tensor(value.detach())
-    if hasattr(value, "to_numpy"):  # pandas, polars, xarray, narwhals, pyarrow
-        return _with_precision(np.asarray(value.to_numpy()))
-    if hasattr(value, "shape") and callable(getattr(value, "get", None)):  # cupy
-        return _with_precision(np.asarray(value.get()))
-    if hasattr(value, "__array__") or hasattr(value, "__array_interface__"):  # jax and many more
-        return _with_precision(np.asarray(value))
-    if hasattr(value, "__dlpack__"):
-        return _with_precision(np.from_dlpack(value))
-    return None
+        value = value.detach().cpu()
+        if str(value.dtype).endswith("bfloat16"):  # numpy has no such type
+            return Converted(np.asarray(value.float().numpy()), BFLOAT16)
+        value = value.numpy()
+    elif hasattr(value, "to_numpy"):  # pandas, polars, xarray, narwhals, pyarrow
+        value = value.to_numpy()
+    elif hasattr(value, "shape") and callable(getattr(value, "get", None)):  # cupy
+        value = value.get()
+    elif not (hasattr(value, "__array__") or hasattr(value, "__array_interface__")):  # as jax has
+        if not hasattr(value, "__dlpack__"):
+            raise TypeError("it offers no conversion")
+        value = np.from_dlpack(value)
+    return _with_precision(np.asarray(value))
 
 
-def _from_tensor(tensor: Any) -> Converted:
-    """Bring a detached tensor to numpy; bfloat16 has no numpy type, so it travels as float32."""
-    tensor = tensor.cpu() if hasattr(tensor, "cpu") else tensor
-    is_bfloat16 = str(getattr(tensor, "dtype", "")).endswith("bfloat16")
-    tensor = tensor.float() if is_bfloat16 else tensor
-    array = np.asarray(tensor.numpy() if hasattr(tensor, "numpy") else tensor)
-    return Converted(array, BFLOAT16) if is_bfloat16 else _with_precision(array)
-
-
-def _stacked(value: Sequence[Any], name: str, member_ndim: int | None) -> Converted:
-    """Stack a list of arrays, members along axis 1; one coarse member makes the stack coarse."""
-    parts = [as_array(part, name) for part in value]
-    arrays = [part.array for part in parts]
-    shapes = list(dict.fromkeys(array.shape for array in arrays))
+def _stacked(parts: list[Converted], member_ndim: int | None) -> Converted:
+    """Stack arrays, members along axis 1; one coarse member makes the stack coarse."""
+    shapes = list(dict.fromkeys(part.array.shape for part in parts))
     if len(shapes) > 1:
-        came = "shapes " + ", ".join(map(str, shapes[:4]))
-        raise refusal(name, "must hold arrays of one shape", came, "Give all the same rows.")
-    try:
-        stacked = np.stack(arrays, axis=1 if arrays[0].ndim == member_ndim else 0)
-    except TypeError as error:
-        came = "types " + ", ".join(f"{array.dtype!s:.40}" for array in arrays[:4])
-        raise refusal(name, "must hold arrays of one type", came, _ASARRAY) from error
-    precisions = (part.precision for part in parts)
-    return Converted(stacked, max(precisions, key=lambda each: (each.limit, each.eps)))
-
-
-def _nested(value: Sequence[Any], name: str) -> Converted:
-    """Convert nested python numbers, which must not be ragged."""
-    try:
-        return _with_precision(np.asarray(value))
-    except Exception as error:
-        came, repair = "a ragged or mixed one", "Give every row the same number of entries."
-        raise refusal(name, "must be a regular nested list", came, repair) from error
-
-
-_FORBIDDEN = {
-    "O": ("python objects", "Convert with `.astype(float)`."),
-    "c": ("complex numbers", "Take `.real` if the imaginary part is zero."),
-    "V": ("a structured or raw type", "Take its columns apart and stack them."),
-    "M": ("dates", "Check which array was passed."),
-    "m": ("time differences", "Check which array was passed."),
-}
+        raise ValueError(f"the shapes are {', '.join(map(str, shapes[:4]))}")
+    axis = 1 if parts[0].array.ndim == member_ndim else 0
+    precision = max((part.precision for part in parts), key=lambda each: (each.limit, each.eps))
+    return Converted(np.stack([part.array for part in parts], axis=axis), precision)
 
 
 def check_dtype(array: NDArray[Any], name: str) -> None:
     """Refuse every type that is not boolean, integer or floating."""
-    kind = array.dtype.kind
-    if kind not in "fiub":
-        what, repair = _FORBIDDEN.get(kind, ("strings", "Convert with `.astype(float)`."))
-        came = f"{what} (dtype {array.dtype!s:.60}) in an array of shape {array.shape}"
+    if array.dtype.kind not in "fiub":
+        came = f"dtype {array.dtype!s:.60} in an array of shape {array.shape}"
+        repair = (
+            "Convert strings and python objects with `.astype(float)`; take the `.real` part of "
+            "complex numbers, and the columns of a structured array."
+        )
         raise refusal(name, "must hold real numbers", came, repair)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import numbers
 import reprlib
 from collections.abc import Hashable, Sequence
@@ -10,14 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hullcal._validation.arguments import refusal
 from hullcal._validation.arrays import Converted, as_array, check_dtype
-from hullcal._validation.errors import InvalidInputError, refusal
 from hullcal._validation.probabilities import Predictions, check_probs, order_that_fits
 
 # What several training frameworks write for "no label here".
 IGNORE_INDEX = -100
-# Up to here doubles know every integer.
-_EXACT = 2**53
 
 
 def check_set_and_labels(
@@ -31,14 +30,13 @@ def check_set_and_labels(
     """Validate predictions and labels together, which tells more of both."""
     given = as_array(probs, "probs", member_ndim=2)
     truth = label_array(labels)
-    n_labels = truth.shape[0] if truth.ndim else None
     listed = isinstance(probs, list | tuple)
     _refuse_mismatch(given, truth, raw=from_logits or from_log, listed=listed)
-    options = {"from_logits": from_logits, "from_log": from_log}
-    predictions = check_probs(given, **options, n_labels=n_labels)
+    n_labels = truth.shape[0] if truth.ndim else None
+    predictions = check_probs(given, from_logits=from_logits, from_log=from_log, n_labels=n_labels)
     n_samples, _, n_classes = predictions.probs.shape
-    checked = check_labels(truth, n_samples=n_samples, n_classes=n_classes, classes=classes)
-    return predictions, checked
+    sizes = {"n_samples": n_samples, "n_classes": n_classes}
+    return predictions, check_labels(truth, **sizes, classes=classes)
 
 
 def check_single(probs: Any, labels: Any) -> tuple[NDArray[Any], NDArray[np.int32]]:
@@ -100,14 +98,20 @@ def check_labels(
         return labels.astype(np.int32)  # type: ignore[no-any-return]
     names = check_classes(classes, n_classes)
     array = label_array(labels)
-    if names is not None and _are_names(array, names):
-        return _look_up(_one_axis(array, n_samples, n_classes), names)
-    _check_type(array)
-    if array.ndim == 2 and array.shape[1] != 1:
-        return _from_one_hot(array, n_samples, n_classes)
-    positions = _one_axis(array, n_samples, n_classes)
-    _check_positions(positions, n_classes)
-    return positions.astype(np.int32)
+    flat = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+    named = names if names and _are_names(flat, names) else ()
+    if flat.shape != (n_samples,) and (named or flat.shape != (n_samples, n_classes)):
+        rule = f"must have shape ({n_samples},), or ({n_samples}, {n_classes}) if one-hot"
+        came = f"shape {array.shape} with `probs` of shape ({n_samples}, n_members, {n_classes})"
+        repair = "Pass labels and predictions of the same rows; `np.ravel(labels)` flattens them."
+        raise refusal("labels", rule, came, repair)
+    if named:
+        return _look_up(flat, named)
+    _check_type(flat)
+    if flat.ndim == 2:
+        return _from_one_hot(flat)
+    _check_positions(flat, n_classes)
+    return flat.astype(np.int32)
 
 
 def _in_range_already(labels: Any, n_samples: int, n_classes: int) -> bool:
@@ -126,28 +130,23 @@ def check_classes(classes: Any, n_classes: int) -> tuple[Hashable, ...] | None:
     """The names of the classes as python objects, in the order of the last axis; None for None."""
     if classes is None:
         return None
-    rule = f"must be a sequence of {n_classes} distinct class names"
+    names: tuple[Hashable, ...] | None = None
     if isinstance(classes, Sequence) and not isinstance(classes, str | bytes):
         names = tuple(classes)
     elif hasattr(classes, "tolist") or hasattr(classes, "to_list"):  # arrays, Series, Index
         listed = classes.tolist() if hasattr(classes, "tolist") else classes.to_list()
-        names = tuple(listed) if isinstance(listed, list) else (listed,)
-    else:
-        came = f"{reprlib.repr(classes)}, which has no fixed order or is not a sequence"
-        raise refusal("classes", rule, came, "Pass a list.")
-    if len(names) != n_classes:
-        repair = "Name every class on the last axis of `probs`, in its order."
-        raise refusal("classes", rule, f"{len(names)}: {reprlib.repr(names)}", repair)
-    try:
-        n_different = len(set(names))
-    except TypeError as error:
-        came = f"an entry that cannot be looked up ({error})"
-        raise refusal("classes", rule, came, "Use strings or numbers as names.") from error
-    if n_different < n_classes:
-        twice = next(name for name in names if names.count(name) > 1)
-        came = f"{twice!r} twice in {reprlib.repr(names)}"
-        raise refusal("classes", rule, came, "Rename or merge the duplicate.")
-    return names
+        names = tuple(listed) if isinstance(listed, list) else None
+    came = f"{reprlib.repr(classes)}, which has no fixed order or is not a sequence"
+    if names is not None:
+        came = f"{len(names)}: {reprlib.repr(names)}"
+        with contextlib.suppress(TypeError):  # what has no hash cannot be looked up
+            n_different = len(set(names))
+            if n_different == len(names) == n_classes:
+                return names
+            came = f"{len(names)}, {n_different} of them different: {reprlib.repr(names)}"
+    rule = f"must be a sequence of {n_classes} distinct class names"
+    repair = "Pass a list of strings or numbers in the order of the last axis of `probs`."
+    raise refusal("classes", rule, came, repair)
 
 
 def check_settled(
@@ -161,11 +160,9 @@ def check_settled(
     """Refuse options beside a ClassifierSet that would contradict how it was made."""
     renamed = classes is not None and check_classes(classes, n_classes) != names
     flags = {"classes": renamed, "from_logits": from_logits, "from_log": from_log}
-    for name, contradicts in flags.items():
-        if contradicts:
-            rule = "is settled when a ClassifierSet is made"
-            came = f"a ClassifierSet with another `{name}`"
-            raise refusal(name, rule, came, f"Pass it to `ClassifierSet(probs, {name}=...)`.")
+    for name in (name for name, contradicts in flags.items() if contradicts):
+        came, repair = f"another `{name}`", f"Pass it to `ClassifierSet(probs, {name}=...)`."
+        raise refusal(name, "is settled when a ClassifierSet is made", came, repair)
 
 
 def label_array(labels: Any) -> NDArray[Any]:
@@ -183,62 +180,35 @@ def label_array(labels: Any) -> NDArray[Any]:
     except Exception:  # ragged, or foreign scalars that numpy cannot read
         array = np.empty(0, dtype=object)
     rounded = array.dtype.kind == "f" and any(
-        type(label) is int and abs(label) > _EXACT for label in labels
+        type(label) is int and abs(label) > 2**53 for label in labels
     )
     if (array.dtype.kind in "biufc" and not rounded) or array.ndim > 2:
         return array
-    objects = np.empty(len(labels), dtype=object)
-    for i, label in enumerate(labels):
-        objects[i] = label
-    return objects
+    return np.fromiter(labels, dtype=object, count=len(labels))
 
 
 def _are_names(array: NDArray[Any], names: tuple[Hashable, ...]) -> bool:
     """Tell names from positions: numbers are names only if some class is named by a number."""
     if array.dtype.kind not in "biuf":
         return True
-    if array.ndim == 2 and array.shape[1] != 1:
-        return False  # one-hot rows
-    return any(isinstance(name, numbers.Number | np.bool_) for name in names)
+    has_numbers = any(isinstance(name, numbers.Number | np.bool_) for name in names)
+    return has_numbers and array.ndim < 2  # two axes are one-hot rows
 
 
 def _look_up(labels: NDArray[Any], names: tuple[Hashable, ...]) -> NDArray[np.int32]:
     table = {name: position for position, name in enumerate(names)}
-    values = labels.tolist()
+    values, positions = labels.tolist(), list[int]()
     try:
-        return np.array([table[value] for value in values], dtype=np.int32)
-    except (KeyError, TypeError):
-        unknown = [i for i, value in enumerate(values) if not _among(value, table)]
-    first = reprlib.repr(values[unknown[0]])
-    came = f"{first} at index {unknown[0]} ({len(unknown)} unknown in all)"
-    repair = f"The classes are {reprlib.repr(names)}; mind type and spelling."
-    if {type(value) for value in values} == {int} and 0 <= min(values) <= max(values) < len(names):
-        repair += " If labels are positions 0, 1, ..., leave `classes` out, or name them by text."
-    raise refusal("labels", "must be among `classes`", came, repair)
-
-
-def _among(value: Any, table: dict[Hashable, int]) -> bool:
-    try:
-        return value in table
-    except TypeError:  # as that of a tuple that holds a list
-        return False
-
-
-def _one_axis(array: NDArray[Any], n_samples: int, n_classes: int) -> NDArray[Any]:
-    """Give (N,) from (N,) or (N, 1); anything else, or another N, is refused."""
-    flat = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
-    if flat.shape == (n_samples,):
-        return flat
-    raise _wrong_shape(array, n_samples, n_classes)
-
-
-def _wrong_shape(array: NDArray[Any], n_samples: int, n_classes: int) -> InvalidInputError:
-    rule = f"must have shape ({n_samples},), or ({n_samples}, {n_classes}) if one-hot"
-    came = f"shape {array.shape} with `probs` of shape ({n_samples}, n_members, {n_classes})"
-    repair = "Pass labels and predictions of the same rows."
-    if array.ndim != 1 and array.size == n_samples:
-        repair = "Flatten them with `np.ravel(labels)`."
-    return refusal("labels", rule, came, repair)
+        positions.extend(map(table.__getitem__, values))
+    except (KeyError, TypeError) as error:  # a list cannot be looked up
+        first = len(positions)
+        came = f"{reprlib.repr(values[first])} at index {first}"
+        repair = (
+            f"The classes are {reprlib.repr(names)}; mind type and spelling. If labels are "
+            "positions 0, 1, ..., leave `classes` out, or name them by text."
+        )
+        raise refusal("labels", "must be among `classes`", came, repair) from error
+    return np.array(positions, dtype=np.int32)
 
 
 def _check_type(array: NDArray[Any]) -> None:
@@ -252,14 +222,11 @@ def _check_type(array: NDArray[Any]) -> None:
     check_dtype(array, "labels")
 
 
-def _from_one_hot(array: NDArray[Any], n_samples: int, n_classes: int) -> NDArray[np.int32]:
-    if array.shape != (n_samples, n_classes):
-        raise _wrong_shape(array, n_samples, n_classes)
+def _from_one_hot(array: NDArray[Any]) -> NDArray[np.int32]:
     hot: NDArray[np.bool_] = np.equal(array, 1)
     fine = (hot | (array == 0)).all(axis=1) & (np.count_nonzero(hot, axis=1) == 1)
     if fine.all():
-        positions: NDArray[np.intp] = hot.argmax(axis=1)
-        return positions.astype(np.int32)
+        return np.asarray(hot.argmax(axis=1), dtype=np.int32)
     row = int(np.argmin(fine))
     rule = "of two axes must be one-hot: a single 1 in every row, and 0 elsewhere"
     repair = "Pass class positions; for soft labels decide on one class, `labels.argmax(axis=1)`."
@@ -279,15 +246,13 @@ def _check_positions(labels: NDArray[Any], n_classes: int) -> None:
         return
     came = _found(labels, (labels < 0) | (labels >= n_classes), int)
     repair = f"Check that the last axis of `probs`, of length {n_classes}, is the classes."
-    if low == 1 and high == n_classes:
-        came, repair = f"values from 1 to {n_classes}, which look 1-based", "Pass `labels - 1`."
+    if low >= 1 and high == n_classes:
+        came, repair = f"values {low} to {high}, which look 1-based", "Pass `labels - 1`."
     elif ignored := np.count_nonzero(labels == IGNORE_INDEX):
         came = f"{ignored} times {IGNORE_INDEX}, the ignore index"
         repair = f"Keep the rows where `labels != {IGNORE_INDEX}`, in `probs` too."
-    elif n_classes == 2 and low == -1 and bool(np.all(np.abs(labels) == 1)):
-        came, repair = "values -1 and 1", "Pass `(labels + 1) // 2`."
-    elif low >= 1 and high == n_classes:
-        repair = "If they count from 1, pass `labels - 1`."
+    elif n_classes == 2 and low == -1:
+        came, repair = f"values from -1 to {high}", "Labels -1 and 1 are `(labels + 1) // 2`."
     rule = f"must be class positions from 0 to {n_classes - 1}"
     raise refusal("labels", rule, came, repair)
 

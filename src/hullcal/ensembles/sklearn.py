@@ -85,12 +85,9 @@ def members_from(
     ('tree 0', (0, 1, 2))
     """
     n_stages = check_integer(n_stages, "n_stages", 1)
-    if isinstance(estimator, list | tuple | Mapping):
-        found = _members_of_several(estimator, X)
-    else:
-        found = _members_of(estimator, X, n_stages)
-    if classes is None:
-        classes = found.classes
+    several = isinstance(estimator, list | tuple | Mapping)
+    found = _members_of_several(estimator, X) if several else _members_of(estimator, X, n_stages)
+    classes = found.classes if classes is None else classes
     order = check_classes(classes, len(classes) if hasattr(classes, "__len__") else 0)
     assert order is not None
     classifiers = ClassifierSet(_aligned(found, order), classes=order, members=found.names)
@@ -206,49 +203,36 @@ def _numbered(word: str, members: Any) -> list[str]:
 
 
 def _plain(estimator: Any, X: Any, *, dtype: Any = None) -> Any:
-    """X as an array or a compressed matrix, its columns checked against those the estimator knows.
-
-    Ensembles that convert X before they fit their members have members without feature names, which
-    would warn of a data frame.
-    """
-    return validate_data(
-        estimator,
-        X,
-        reset=False,
-        dtype=dtype,
-        accept_sparse=["csr", "csc"],
-        ensure_all_finite=False,  # whether a member takes missing values is for the member to say
-    )
+    """X as an array or a compressed matrix, its columns checked against those the estimator knows."""
+    # Members fitted on what was converted have no feature names, and would warn of a data frame.
+    taken = {"accept_sparse": ["csr", "csc"], "ensure_all_finite": False}  # members judge NaN
+    return validate_data(estimator, X, reset=False, dtype=dtype, **taken)
 
 
 def _aligned(found: Members, order: tuple[Hashable, ...]) -> NDArray[np.float64]:
     """Predictions of all members on one order of classes, (n_samples, n_members, n_classes)."""
     positions = {each: position for position, each in enumerate(order)}
     aligned = np.zeros((0, 0, 0))
-    for m, (known, output) in enumerate(found.outputs):
-        name = found.names[m]
-        if m == 0:
-            aligned = np.zeros((len(output), len(found.names), len(order)))
+    for m, (name, (known, output)) in enumerate(zip(found.names, found.outputs, strict=True)):
         strange = [each for each in known if each not in positions]
         if strange:  # also where a base estimator came fitted on another problem
             rule = "must name every class that a member knows"
             came = f"{reprlib.repr(order)}, without {strange[0]!r} of {name!r}"
             raise refusal("classes", rule, came, "Add it, or leave that member out.")
-        aligned[:, m, [positions[each] for each in known]] = _in_doubles(output, name)
+        if m == 0:
+            aligned = np.zeros((len(output), len(found.names), len(order)))
+        doubles = output.astype(np.float64)
+        if output.shape[1:] != (1,):  # which is of a member that saw one class
+            try:
+                doubles = ClassifierSet(output).probs[:, 0, :].astype(np.float64)
+            except InvalidInputError as error:
+                raise InvalidInputError(
+                    f"member {name!r} gave no probabilities: {error}"
+                ) from error
+            if output.dtype != np.float64:  # rounding of coarser types is mended while it is known
+                doubles /= doubles.sum(axis=1, keepdims=True)
+        aligned[:, m, [positions[each] for each in known]] = doubles
     return aligned
-
-
-def _in_doubles(output: NDArray[Any], name: str) -> NDArray[np.float64]:
-    """Probabilities in double precision; rounding of coarser types is mended while it is known."""
-    if output.shape[1:] == (1,):  # a member that saw one class
-        return output.astype(np.float64)
-    try:
-        doubles = ClassifierSet(output).probs[:, 0, :].astype(np.float64)
-    except InvalidInputError as error:
-        raise InvalidInputError(f"member {name!r} gave no probabilities: {error}") from error
-    if output.dtype != np.float64:
-        doubles /= doubles.sum(axis=1, keepdims=True)
-    return doubles
 
 
 def _labels(classifiers: ClassifierSet, y: Any) -> NDArray[Any]:
@@ -259,10 +243,8 @@ def _labels(classifiers: ClassifierSet, y: Any) -> NDArray[Any]:
         raise InvalidInputError(
             f"`y` must hold one class per row of `X`, each known to some member: {error}"
         ) from error
-    names = classifiers.classes
-    assert names is not None
-    numbers = any(isinstance(name, Number) for name in names)
-    if not numbers or names == tuple(range(len(names))):
+    names = classifiers.classes or ()
+    if names == tuple(range(len(names))) or not any(isinstance(name, Number) for name in names):
         return positions
     # A set whose classes are numbers takes numbers for their names, not for positions.
     return np.asarray(names)[positions]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+import copy
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,21 +18,20 @@ from hullcal._validation import (
     refusal,
     warn,
 )
-from hullcal.ensembles._torch_models import (
-    Group,
+from hullcal.ensembles._networks import (
     Member,
+    Reading,
     check_device,
+    check_loader,
     check_module,
     dropping_out,
-    evaluated,
     forked,
-    in_turn,
     load_state,
-    own_state,
+    load_torch,
     placed,
-    together,
+    ready,
+    split_batch,
 )
-from hullcal.ensembles._torch_rows import Reading, check_loader, load_torch, split_batch
 from hullcal.progress import Report, reporting
 
 __all__ = ["Predictions", "checkpoints", "deep_ensemble", "mc_dropout"]
@@ -101,14 +101,17 @@ def deep_ensemble(
     nn = load_torch().nn
     if isinstance(models, nn.ModuleList | list | tuple):
         models = list(models)
-    elif isinstance(models, nn.Module) or not hasattr(models, "__iter__"):
+    elif isinstance(models, nn.Module):
         repair = "Pass `[model]` for one; `mc_dropout` makes several members of one model."
         came = f"one {type(models).__name__}"
         raise refusal("models", "must be a list or iterator of models", came, repair)
-    device, reading = check_device(device), Reading("models", outputs, dtype)
-    at_once = device is None and isinstance(models, list) and models
-    groups = iter([together(models)]) if at_once else in_turn(iter(models), device)
-    return _Run(loader, reading, _length(models)).gather(groups, progress)
+    run = _Run(loader, Reading(outputs, dtype), _length(models), progress)
+    together = device is None and isinstance(models, list) and models
+    return run.gather(ready([models] if together else _each(models), check_device(device)))
+
+
+def _each(models: Iterable[Any]) -> Iterator[list[Any]]:
+    return map(lambda model: [model], models)  # noqa: C417  (`for` would keep the last one alive)
 
 
 def mc_dropout(
@@ -154,15 +157,12 @@ def mc_dropout(
     """
     check_module(model)
     types = (dropout_types,) if isinstance(dropout_types, type) else tuple(dropout_types)
-    if not all(isinstance(kind, type) for kind in types):
-        repair = "Pass classes of modules, such as `dropout_types=(torch.nn.LSTM,)`."
-        raise refusal("dropout_types", "must be types", repr(dropout_types)[:80], repair)
     n_members = check_integer(n_members, "n_members", 1)
     seed, device = check_seed(rng), check_device(device)
-    run = _Run(loader, Reading("model", outputs, dtype), n_members)
+    run = _Run(loader, Reading(outputs, dtype), n_members, progress)
     with dropping_out(model, types), placed(model, device) as home:
         members = [Member(model, home, (seed, number)) for number in range(n_members)]
-        found = run.gather(iter([nullcontext(members)]), progress)
+        found = run.gather(members for _ in range(1))
     same = all((found.probs[:, m] == found.probs[:, 0]).all() for m in range(1, n_members))
     if same and n_members > 1:
         warn(
@@ -202,60 +202,65 @@ def checkpoints(
         ``probs, labels``.
     """
     check_module(model)
-    if isinstance(states, Mapping | str | bytes) or not hasattr(states, "__iter__"):
-        came = f"an object of type {type(states).__name__}"
-        raise refusal("states", "must be a list of states", came, "Pass `states=[state]` for one.")
-    device = check_device(device)
-    run = _Run(loader, Reading("states", outputs, dtype), _length(states))
+    run = _Run(loader, Reading(outputs, dtype), _length(states), progress)
 
-    def groups(home: Any) -> Iterator[Group]:
+    def models() -> Iterator[Any]:
         for number, state in enumerate(states):
             load_state(model, state, number)
-            yield nullcontext([Member(model, home)])
+            yield model
 
-    with own_state(model), placed(model, device) as home, evaluated(model):
-        return run.gather(groups(home), progress)
+    with ExitStack() as stack:
+        stack.callback(model.load_state_dict, copy.deepcopy(model.state_dict()))
+        return run.gather(ready(_each(models()), check_device(device)))
 
 
 class _Run:
     """Passes of all members over one loader."""
 
-    def __init__(self, loader: Any, reading: Reading, n_members: int | None) -> None:
-        self._loader, self._reading, self._n_members = loader, reading, n_members
+    def __init__(
+        self, loader: Any, reading: Reading, n_members: int | None, progress: Progress
+    ) -> None:
+        check_loader(loader)
+        self._loader, self._reading, self._progress = loader, reading, progress
+        self._n_members = n_members or 0
         self._n_classes = self._n_done = self._n_ticks = 0
 
-    def gather(self, groups: Iterator[Group], progress: Progress) -> Predictions:
+    def gather(self, groups: Generator[list[Member]]) -> Predictions:
         """Let every group of members pass over the loader, and put their predictions together."""
-        check_loader(self._loader)
         passes: list[Predictions] = []
-        with reporting(progress, "batches") as report:
-            for group in groups:
-                with group as members, forked([member.device for member in members]):
+        with reporting(self._progress, "batches") as report, closing(groups):
+            for members in groups:
+                with forked([member.device for member in members]):
                     passes.append(self._pass(members, report))
-                _check_same_rows(passes[0], passes[-1], self._n_done)
+                self._check_same_rows(passes[0], passes[-1])
                 self._n_done += len(members)
-                del group, members  # the next model is made when this one is gone
+                del members  # the next model is made when this one is gone
         if not passes:
-            rule = "must hold at least one member"
-            raise refusal(self._reading.parameter, rule, "none", "Pass one or more.")
-        if self._reading.doubtful:
+            rule = "must be at least one model or state"
+            raise refusal("members", rule, "none", "Pass one or more.")
+        probs = passes[0].probs
+        if len(passes) > 1:
+            probs = np.concatenate([each.probs for each in passes], axis=1)
+        if self._reading.doubts(probs):
             warn(
                 "every output of this one-column model lies in [0, 1]; if these are probabilities "
                 'and not logits, pass `outputs="probs"`.',
             )
-        probs = [each.probs for each in passes]
-        joined = probs[0] if len(probs) == 1 else np.concatenate(probs, axis=1)
-        return Predictions(joined, passes[0].labels)
+        return Predictions(probs, passes[0].labels)
 
     def _pass(self, members: Sequence[Member], report: Report | None) -> Predictions:
         blocks: list[NDArray[Any]] = []
-        labels: list[NDArray[np.int64]] = []
+        labels: list[NDArray[np.int32]] = []
         start = 0
         for batch in self._loader:
             arguments, keywords, given = split_batch(batch)
             block = self._block(members, arguments, keywords, start)
             if given is not None:
-                labels.append(_positions(given, block, start))
+                n_rows, _, n_classes = block.shape
+                try:
+                    labels.append(check_labels(given, n_samples=n_rows, n_classes=n_classes))
+                except InvalidInputError as error:  # it counts rows from the start of the batch
+                    raise InvalidInputError(f"In the batch from row {start} on: {error}") from error
             if len(labels) not in (0, len(blocks) + 1):
                 rule = "must give labels with every batch or with none"
                 raise refusal("loader", rule, f"a change at row {start}", "Label every batch.")
@@ -263,11 +268,10 @@ class _Run:
             start += len(block)
             self._n_ticks += len(members)
             if report is not None:
-                n_members = max(self._n_members or 0, self._n_done + len(members))
-                total = n_members * (_length(self._loader) or 0)
-                report(self._n_ticks, max(self._n_ticks, total))
-        probs = np.concatenate(blocks) if blocks else np.empty((0, len(members), self._n_classes))
-        return Predictions(probs, np.concatenate(labels) if labels else None)
+                n_members = max(self._n_members, self._n_done + len(members))
+                report(self._n_ticks, max(self._n_ticks, n_members * (_length(self._loader) or 0)))
+        probs = np.concatenate(blocks) if blocks else np.empty((0, len(members), 0))
+        return Predictions(probs, np.concatenate(labels, dtype=np.int64) if labels else None)
 
     def _block(
         self, members: Sequence[Member], arguments: Any, keywords: Any, start: int
@@ -282,38 +286,19 @@ class _Run:
             if rows[-1].shape != expected:
                 rule = "must give one row of outputs per instance and the same classes always"
                 came = f"shape {rows[-1].shape} from member {number} in row {start} on"
-                repair = f"Here {expected} was expected."
-                raise refusal(self._reading.parameter, rule, came, repair)
+                raise refusal("models", rule, came, f"Here {expected} was expected.")
         return np.stack(rows, axis=1)
 
-
-def _positions(labels: Any, block: NDArray[Any], start: int) -> NDArray[np.int64]:
-    """Labels of one batch as class positions."""
-    n_rows, _, n_classes = block.shape
-    try:
-        positions = check_labels(labels, n_samples=n_rows, n_classes=n_classes)
-    except InvalidInputError as error:  # it counts rows from the start of the batch
-        raise InvalidInputError(f"In the batch from row {start} on: {error}") from error
-    return positions.astype(np.int64)
-
-
-def _check_same_rows(first: Predictions, later: Predictions, member: int) -> None:
-    """Refuse a pass whose rows or labels are not those of the first."""
-    if len(first.probs) == 0:
-        raise refusal("loader", "must give at least one row", "none", "Check the dataset.")
-    if len(later.probs) != len(first.probs):
-        came = f"{len(later.probs)} rows instead of {len(first.probs)}"
-    elif first.labels is None or later.labels is None:
-        if first.labels is later.labels:
-            return
-        came = "labels in some passes only"
-    elif (later.labels != first.labels).any():
-        came = f"another label in row {int(np.argmax(later.labels != first.labels))}"
-    else:
-        return
-    rule = "must give the same rows in the same order in every pass"
-    repair = "Pass a `DataLoader` that draws nothing at random, not an iterator over one."
-    raise refusal("loader", rule, f"{came} in the pass of member {member}", repair)
+    def _check_same_rows(self, first: Predictions, later: Predictions) -> None:
+        """Refuse a loader without rows, and a pass whose rows or labels are not those of the first."""
+        if len(first.probs) == 0:
+            raise refusal("loader", "must give at least one row", "none", "Check the dataset.")
+        same_labels = np.array_equal(np.asarray(first.labels), np.asarray(later.labels))
+        if len(first.probs) != len(later.probs) or not same_labels:
+            rule = "must give the same rows in the same order in every pass"
+            rows = f"{len(later.probs)} rows after {len(first.probs)}, or other labels"
+            repair = "Pass a `DataLoader` that draws nothing at random, not an iterator over one."
+            raise refusal("loader", rule, f"{rows}, in the pass of member {self._n_done}", repair)
 
 
 def _length(value: Any) -> int | None:

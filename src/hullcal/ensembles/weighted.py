@@ -137,10 +137,8 @@ class WeightedEnsembleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         if self.prefit:
             self.estimator_ = given
         else:
-            holdout = check_fraction(self.holdout, "holdout")
-            used, kept = _two_parts(y, holdout, random)
-            unfitted = _seeded(clone(given), random)
-            self.estimator_ = unfitted.fit(_safe_indexing(X, used), y[used])
+            used, kept = _two_parts(y, check_fraction(self.holdout, "holdout"), random)
+            self.estimator_ = _seeded(clone(given), random).fit(_safe_indexing(X, used), y[used])
             # A frozen model may know other classes, and the rows fitted on may lack some.
             classes = np.union1d(np.unique(y), np.asarray(known_classes(self.estimator_)))
             X, y = _safe_indexing(X, kept), y[kept]
@@ -151,8 +149,7 @@ class WeightedEnsembleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         self.classes_ = np.asarray(members.classes) if classes is None else classes
         self.members_ = members.members
         if self._scored():
-            solve = _SCORES[self.objective]
-            self.weights_ = solve(members, members.labels(labels))
+            self.weights_ = _SCORES[self.objective](members, members.labels(labels))
         else:
             search = {"measure": self.objective, "minimizer": self.minimizer}
             self.weights_ = minimize(members, labels, rng=self.seed_, **search).weights
@@ -210,13 +207,10 @@ class WeightedEnsembleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
 
     def _given(self) -> Any:
         """The estimator to clone or, if it is fitted, to use."""
-        if self.estimator is None and self.prefit:
-            repair = "Pass the fitted ensemble as `estimator`."
-            raise refusal("estimator", "must be given with `prefit=True`", "None", repair)
-        if self.estimator is None:
+        if self.estimator is None and not self.prefit:
             return RandomForestClassifier(n_estimators=10)
-        if not (self.prefit or hasattr(self.estimator, "fit")):
-            rule = "must be a classifier that can be fitted, unless `prefit=True`"
+        if self.estimator is None or not (self.prefit or hasattr(self.estimator, "fit")):
+            rule = "must be a classifier that can be fitted, or be fitted with `prefit=True`"
             repair = "Pass a VotingClassifier of the models, or fit them and pass `prefit=True`."
             raise refusal("estimator", rule, type(self.estimator).__name__, repair)
         return self.estimator
@@ -233,29 +227,20 @@ class WeightedEnsembleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
 def _two_parts(
     y: NDArray[Any], holdout: float, random: np.random.RandomState
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows to fit on and rows to keep back, both ascending.
-
-    A class of one row is fitted on: nothing could be learnt of it otherwise. The others are split
-    with the shares of the classes where both parts have room for all of them.
-    """
+    """Rows to fit on and rows to keep back, ascending, with the shares of classes if there is room."""
     classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
-    if len(classes) < 2:
-        repair = f"Pass rows of at least two classes (n_samples={len(y)})."
-        raise refusal("y", "must hold at least two classes", "one class", repair)
-    alone = counts[codes] == 1
+    alone = counts[codes] == 1  # fitted on: nothing could be learnt of that class otherwise
     shared = np.flatnonzero(~alone)
-    if len(shared) == 0:
-        rule = "must hold a class with two rows or more, so that one can be kept back"
-        repair = "Pass more rows, or a fitted ensemble with `prefit=True`."
-        raise refusal("y", rule, f"n_samples={len(y)}, each of its own class", repair)
+    if len(classes) < 2 or len(shared) == 0:
+        rule = "must hold two classes or more, one of them with two rows so that one is kept back"
+        came = f"one class in n_samples={len(y)}"
+        if len(classes) > 1:
+            came = f"n_samples={len(y)}, each of its own class"
+        raise refusal("y", rule, came, "Pass more rows, or a fitted ensemble with `prefit=True`.")
     size = min(max(round(holdout * len(y)), 1), len(shared) - 1)
     room = min(size, len(shared) - size) >= np.count_nonzero(counts > 1)
-    used, kept = train_test_split(
-        shared,
-        test_size=size,
-        stratify=codes[shared] if room else None,
-        random_state=random.randint(_SEEDS),
-    )
+    shares = {"stratify": codes[shared] if room else None, "random_state": random.randint(_SEEDS)}
+    used, kept = train_test_split(shared, test_size=size, **shares)
     return np.sort(np.concatenate([np.flatnonzero(alone), used])), np.sort(kept)
 
 
@@ -271,10 +256,7 @@ def _seeded(estimator: Any, random: np.random.RandomState) -> Any:
 
 
 def _least_log_score(members: ClassifierSet, labels: NDArray[np.int32]) -> Floats:
-    """Maximum likelihood, a convex problem on the simplex.
-
-    Rows to which every member gives probability 0 are left out, as everywhere in this package.
-    """
+    """Maximum likelihood, a convex problem; rows that every member thinks impossible are left out."""
     start = simplex.uniform(members.n_members)
     chances = members.probs[np.arange(len(labels)), :, labels].astype(np.float64)
     largest = chances.max(axis=1, keepdims=True)
@@ -300,11 +282,8 @@ def _least_log_score(members: ClassifierSet, labels: NDArray[np.int32]) -> Float
 
 
 def _least_brier_score(members: ClassifierSet, labels: NDArray[np.int32]) -> Floats:
-    """The point of the hull nearest to the one-hot labels, all rows taken as one long vector.
-
-    Only inner products of the differences matter, so a triangular factor of them stands for all
-    rows.
-    """
+    """The point of the hull nearest to the one-hot labels, all rows taken as one long vector."""
+    # Only inner products of the differences matter: a triangular factor stands for all rows.
     differences = members.probs.astype(np.float64)
     differences[np.arange(len(labels)), :, labels] -= 1.0
     rows = differences.transpose(0, 2, 1).reshape(-1, members.n_members)
