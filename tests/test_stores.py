@@ -146,7 +146,7 @@ def test_shards_that_do_not_belong_together(tmp_path):
 def test_tables_that_do_not_belong_together(tmp_path):
     write_parquet(tmp_path, PROBS, LABELS)
     pq.write_table(pa.table({"p_a": [0.5], "p_b": [0.5]}), tmp_path / "zzz.parquet")
-    refused(tmp_path, "agree in `dtype`")
+    refused(tmp_path, "agree in `shape`")
     for words, columns in {
         "a column for every member and class": {"a:x": [1.0], "a:y": [0.0], "b:x": [1.0]},
         "long or wide form": {"x": [1.0], "y": [0.0]},

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError
-from hullcal.io.journal import Journal, Words, check_folder, columns_of, configuration_of
+from hullcal.io.journal import Journal, check_folder, columns_of, configuration_of
 from hullcal.pvalues import exceeds
 from hullcal.threads import blocks, in_order
 
@@ -88,7 +88,6 @@ class Loop:
 
 
 _DATA = "data"
-_WORDS = Words("journal", "journal", "delete this one")
 
 
 @dataclass(frozen=True)
@@ -158,7 +157,7 @@ def kept_in(
         return
     place = check_folder(folder, "journal")
     place.mkdir(parents=True, exist_ok=True)
-    with Journal.open(place, configuration, resume=True, words=_WORDS) as journal:
+    with Journal.open(place, configuration, resume=True, parameter="journal") as journal:
         yield ResamplingJournal(journal)
 
 

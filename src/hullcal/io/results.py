@@ -18,8 +18,6 @@ from hullcal.io.source import Source
 from hullcal.io.writing import as_text, csv_line, write_atomic
 from hullcal.results import CalibrationTestResult, Result, adjust
 
-__all__ = ["from_json", "read_json", "to_csv", "to_json", "versions", "write_csv", "write_json"]
-
 #: Public names of the classes, by kind; loaded when needed, since one brings compiled code along.
 _KINDS = {
     "calibration_test": "CalibrationTestResult",
@@ -130,19 +128,16 @@ def to_csv(results: Result | Sequence[Result]) -> str:
         formula begins with an apostrophe.
     """
     listed = _listed(results)
-    families: dict[Any, list[int]] = {}
-    for i, result in enumerate(listed):
-        if hasattr(result, "pvalue"):
-            families.setdefault(getattr(result, "null", None), []).append(i)
-    adjusted: dict[int, Any] = {}
-    for family in families.values():
-        values = adjust([listed[i] for i in family]).tolist()
-        adjusted |= dict(zip(family, values, strict=True))
+    adjusted: dict[int, float] = {}
+    tests = [result for result in listed if hasattr(result, "pvalue")]
+    for null in {getattr(test, "null", None) for test in tests}:
+        family = [test for test in tests if getattr(test, "null", None) == null]
+        adjusted |= dict(zip(map(id, family), adjust(family).tolist(), strict=True))
     lines = [csv_line(_COLUMNS)]
-    for i, result in enumerate(listed):
-        row = _row(_entry(result)) | {"adjusted_pvalue": adjusted.get(i)}
+    for result in listed:
+        row = _row(_entry(result)) | {"adjusted_pvalue": adjusted.get(id(result))}
         if isinstance(result, CalibrationTestResult):
-            row["adjusted_rejected"] = adjusted[i] <= result.alpha
+            row["adjusted_rejected"] = adjusted[id(result)] <= result.alpha
         lines.append(csv_line(_cell(column, row.get(column)) for column in _COLUMNS))
     return "".join(lines)
 
@@ -163,33 +158,28 @@ def _listed(results: Any) -> list[Result]:
     several = not isinstance(results, Result) and isinstance(results, Sequence)
     listed = list(results) if several else [results]
     for each in listed:
-        _kind(each)
+        if _kind(each) is None:
+            came = f"an object of type {type(each).__name__}"
+            rule, repair = "must be results of hullcal", "Pass what a test gave back."
+            raise refusal("results", rule, came, repair)
     return listed
 
 
-def _kind(result: Any) -> str:
-    known = {cls.__name__ for cls in type(result).__mro__}
-    if isinstance(result, Result):
-        for kind, name in _KINDS.items():
-            if name in known:
-                return kind
-    came = f"an object of type {type(result).__name__}"
-    raise refusal("results", "must be results of hullcal", came, "Pass what a test gave back.")
+def _kind(result: Any) -> str | None:
+    return next((kind for kind, name in _KINDS.items() if type(result).__name__ == name), None)
 
 
 def _entry(result: Result) -> dict[str, Any]:
     """The kind and fields of a result, and what follows from them, as JSON knows them."""
     data = result.to_dict()
-    written = {
-        name: _wrapped(value) if name in ("settings", "notes") else _word(value)
-        for name, value in data.items()
-    }
-    derived = {
-        name: _word(getattr(result, name))
+    data |= {
+        name: getattr(result, name)
         for name in _DERIVED
         if name not in data and hasattr(result, name)
     }
-    return {"kind": _kind(result), **written, **derived}
+    free = ("settings", "notes")  # which may hold any text
+    written = {name: _word(value, wrap=name in free) for name, value in data.items()}
+    return {"kind": _kind(result), **written}
 
 
 def _result(entry: Any) -> Result:
@@ -215,28 +205,15 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name}, which strict JSON does not have")
 
 
-def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
-
-
-def _word(value: Any) -> Any:
-    """Replace numbers that JSON does not have by their words."""
-    value = _plain(value)
+def _word(value: Any, *, wrap: bool = False) -> Any:
+    """Replace numbers that JSON does not have by their words, wrapped where text may be any."""
+    value = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
     if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return [_word(each) for each in value] if isinstance(value, list | tuple) else value
-
-
-def _wrapped(value: Any) -> Any:
-    """Do the same where a string may also be just that string."""
-    value = _plain(value)
+        word = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        return {"float": word} if wrap else word
     if isinstance(value, Mapping):
-        return {key: _wrapped(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_wrapped(each) for each in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"float": _word(value)}
-    return value
+        return {key: _word(each, wrap=wrap) for key, each in value.items()}
+    return [_word(each, wrap=wrap) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _unwrapped(value: Any) -> Any:

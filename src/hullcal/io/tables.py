@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import csv
 import re
+import reprlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Protocol, TextIO
+from itertools import accumulate, product
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal.io.source import Source
-
-__all__ = ["TABLES", "Batch", "Name", "Table", "as_integers", "label_values", "read_lines"]
+from hullcal.io.source import Dataset, Source
 
 Name = str | int | float
 
@@ -25,16 +26,6 @@ _INTEGER = re.compile(r"(0|-?[1-9][0-9]{0,17})\Z")
 _WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,17})(\.0*)?\Z")
 
 
-class Batch(Protocol):
-    """Some consecutive rows of a table."""
-
-    def names(self, column: int) -> list[Name]:
-        """A column as names, none of which is empty."""
-
-    def numbers(self, column: int) -> NDArray[Any]:
-        """A column as numbers."""
-
-
 @dataclass(frozen=True)
 class Table:
     """An open table."""
@@ -42,7 +33,7 @@ class Table:
     source: Source
     columns: tuple[str, ...]
     #: Batches of the rows from `start` to `stop` - 1, or to the end; the first has none, but types.
-    batches: Callable[[int, int | None], Iterator[Batch]]
+    batches: Callable[[int, int | None], Iterator[CsvBatch | ParquetBatch]]
     #: None if only reading can tell.
     n_rows: int | None = None
 
@@ -86,12 +77,7 @@ def _text(source: Source) -> Iterator[TextIO]:
         with open(source.path, encoding="utf-8-sig", newline="") as file:
             yield file
     except UnicodeDecodeError as error:
-        try:  # the error itself counts from somewhere inside the file
-            source.path.read_bytes().decode()
-        except UnicodeDecodeError as whole:
-            came = f"other bytes, the first at position {whole.start},"
-            raise source.refuse("must be UTF-8 text", came, "Save it as UTF-8.") from error
-        raise
+        raise source.refuse("must be UTF-8 text", "other bytes", "Save it as UTF-8.") from error
 
 
 def read_lines(source: Source) -> list[str]:
@@ -110,33 +96,24 @@ def read_lines(source: Source) -> list[str]:
 def _csv(source: Source) -> Iterator[Table]:
     with _text(source) as file:
         reader = csv.reader(file, strict=True)
-        records = _records(source, reader)
-        header = next(records, None)
-        if header is None:
-            rule = "must begin with names of columns"
-            raise source.refuse(rule, "blank lines only", "Add a header.")
-        yield Table(
-            source, tuple(header), lambda _, __: _csv_batches(source, reader, records, header)
-        )
+        try:
+            header = next(filter(None, reader), None)
+            if header is None:
+                rule = "must begin with names of columns"
+                raise source.refuse(rule, "blank lines only", "Add a header.")
+            width = len(header)
+            yield Table(source, tuple(header), lambda _, __: _csv_batches(source, reader, width))
+        except csv.Error as error:
+            came = f"a fault in line {reader.line_num} ({error})"
+            rule = "must be comma-separated text"
+            raise source.refuse(rule, came, "Check the quotes.") from error
 
 
-def _records(source: Source, reader: Any) -> Iterator[list[str]]:
-    """Lines that are not blank."""
-    try:
-        yield from filter(None, reader)
-    except csv.Error as error:
-        came = f"a fault in line {reader.line_num} ({error})"
-        raise source.refuse("must be comma-separated text", came, "Check the quotes.") from error
-
-
-def _csv_batches(
-    source: Source, reader: Any, records: Iterator[list[str]], header: list[str]
-) -> Iterator[Batch]:
-    width = len(header)
-    yield _CsvBatch(source, [()] * width, [])
+def _csv_batches(source: Source, reader: Any, width: int) -> Iterator[CsvBatch]:
+    yield CsvBatch(source, [()] * width, [])
     rows: list[list[str]] = []
     lines: list[int] = []
-    for record in records:
+    for record in filter(None, reader):  # blank lines are left out
         if len(record) != width:
             came = f"{len(record)} cells in line {reader.line_num}"
             rule = f"must have {width} cells in every line, as its header has"
@@ -144,14 +121,16 @@ def _csv_batches(
         rows.append(record)
         lines.append(reader.line_num)
         if len(rows) * width >= _CELLS:
-            yield _CsvBatch(source, list(zip(*rows, strict=True)), lines)
+            yield CsvBatch(source, list(zip(*rows, strict=True)), lines)
             rows, lines = [], []
     if rows:
-        yield _CsvBatch(source, list(zip(*rows, strict=True)), lines)
+        yield CsvBatch(source, list(zip(*rows, strict=True)), lines)
 
 
 @dataclass(frozen=True)
-class _CsvBatch:
+class CsvBatch:
+    """Some consecutive rows of CSV; `names` and `numbers` give a column."""
+
     source: Source
     columns: list[tuple[str, ...]]
     lines: list[int]
@@ -165,11 +144,9 @@ class _CsvBatch:
 
     def numbers(self, column: int) -> NDArray[Any]:
         cells = self.columns[column]
-        try:
+        with suppress(ValueError):
             if "_" not in "".join(cells):  # Python reads 1_0 as ten; no other program does
-                return np.array([float(cell) for cell in cells], dtype=np.float64)
-        except ValueError:
-            pass
+                return np.array(cells, dtype=np.float64)
         line, cell = next(
             pair for pair in zip(self.lines, cells, strict=True) if not is_number(pair[1])
         )
@@ -189,45 +166,42 @@ def is_number(cell: str) -> bool:
 @contextmanager
 def _parquet(source: Source) -> Iterator[Table]:
     parquet, arrow = source.needs("pyarrow.parquet"), source.needs("pyarrow")
-    with parquet.ParquetFile(source.path) as file:
-        schema = file.schema_arrow
-        text = [each.name for each in schema if arrow.types.is_string(each.type)]
+    schema = parquet.read_schema(source.path)
     # Repeated strings stay references to a dictionary, which may hold long ones.
+    text = [each.name for each in schema if arrow.types.is_string(each.type)]
     with parquet.ParquetFile(source.path, read_dictionary=text) as file:
-        columns, n_rows = tuple(schema.names), file.metadata.num_rows
-        yield Table(
-            source, columns, lambda start, stop: _parquet_batches(source, file, start, stop), n_rows
-        )
+
+        def batches(start: int, stop: int | None) -> Iterator[ParquetBatch]:
+            yield ParquetBatch(source, arrow.RecordBatch.from_pylist([], file.schema_arrow), 0)
+            end = file.metadata.num_rows if stop is None else stop
+            yield from _parquet_batches(source, file, start, end)
+
+        yield Table(source, tuple(schema.names), batches, file.metadata.num_rows)
 
 
-def _parquet_batches(source: Source, file: Any, start: int, stop: int | None) -> Iterator[Batch]:
+def _parquet_batches(source: Source, file: Any, start: int, stop: int) -> Iterator[ParquetBatch]:
     """Only row groups that hold some of the rows are read."""
     metadata, width = file.metadata, max(1, file.metadata.num_columns)
-    stop = metadata.num_rows if stop is None else stop
-    groups: list[int] = []
-    declared = end = place = 0
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        begin, end = end, end + group.num_rows
-        if begin < stop and start < end:
-            place = place if groups else begin
-            groups.append(number)
-            declared += group.total_byte_size
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    ends = list(accumulate((group.num_rows for group in groups), initial=0))
+    wanted = [i for i in range(len(groups)) if ends[i] < stop and start < ends[i + 1]]
     # Columns packed as dictionaries or runs unfold, to 8 bytes a cell and more.
+    declared = sum(groups[i].total_byte_size for i in wanted)
     source.check_fits(max(declared, 16 * (stop - start) * width))
-    yield _ParquetBatch(source, file.schema_arrow.empty_table(), 0)
-    size = max(1, _CELLS // width)
-    for batch in file.iter_batches(batch_size=size, row_groups=groups, use_threads=False):
+    place, size = ends[wanted[0]] if wanted else 0, max(1, _CELLS // width)
+    for batch in file.iter_batches(batch_size=size, row_groups=wanted, use_threads=False):
         first, last = max(start - place, 0), min(stop - place, batch.num_rows)
         if first < last:
-            yield _ParquetBatch(source, batch.slice(first, last - first), place + first)
+            yield ParquetBatch(source, batch.slice(first, last - first), place + first)
         place += batch.num_rows
     if place < stop:
         raise ValueError(f"{max(0, place - start)} rows where {stop - start} were declared")
 
 
 @dataclass(frozen=True)
-class _ParquetBatch:
+class ParquetBatch:
+    """Some consecutive rows of Parquet; `names` and `numbers` give a column."""
+
     source: Source
     batch: Any
     start: int
@@ -249,14 +223,10 @@ class _ParquetBatch:
         if cells.null_count:
             first = int(np.argmax(cells.is_null().to_numpy(zero_copy_only=False)))
             raise self._refuse("must have no empty cell", "one", column, first)
-        kind = self.batch.schema.field(column).type
-        if hasattr(kind, "value_type"):  # text, or lists
-            raise self._refuse("must hold numbers", f"the type {kind.value_type}", column, 0)
-        # An empty table has columns in pieces, and these take no such option.
-        options = {} if hasattr(cells, "chunks") else {"zero_copy_only": False}
-        array: NDArray[Any] = cells.to_numpy(**options)
+        kind = getattr(cells.type, "value_type", None)  # of text, or lists
+        array: NDArray[Any] = np.empty(0, np.str_) if kind else cells.to_numpy(zero_copy_only=False)
         if array.dtype.kind not in "biuf":
-            raise self._refuse("must hold numbers", f"the type {kind}", column, 0)
+            raise self._refuse("must hold numbers", f"the type {kind or cells.type}", column, 0)
         return array
 
     def _refuse(self, rule: str, came: str, column: int, row: int) -> Exception:
@@ -269,3 +239,213 @@ TABLES: dict[str, Callable[[Source], AbstractContextManager[Table]]] = {
     ".csv": _csv,
     ".parquet": _parquet,
 }
+
+
+# Long form has a line for each probability, wide form one for each instance
+
+_FORMS = (
+    "Long form has the columns row,member,class,probability and optionally label, one line per "
+    "probability; wide form has one line per instance with columns such as "
+    "first:cat,first:dog,second:cat,second:dog (or p_cat,p_dog for one member) and optionally label, "
+    "which `labels_key` may name. Separate columns by commas, and drop all others."
+)
+_ROLES = {
+    **{"row": "row", "instance": "row", "sample": "row", "member": "member", "class": "class"},
+    **{"probability": "probability", "prob": "probability", "p": "probability"},
+}
+
+
+def read_table(table: Table, labels_key: str) -> Dataset:
+    """Predictions, and labels if there are any, from a table of either form."""
+    columns = table.columns
+    label = _label_column(columns, labels_key)
+    others = [i for i in range(len(columns)) if i != label]
+    roles = {_ROLES.get(columns[i].strip().lower(), columns[i]): i for i in others}
+    if {"row", "member", "class", "probability"} == set(roles) and len(others) == 4:
+        data = _read_long(table, roles, label)
+    else:
+        wide = Wide(table, labels_key)
+        probs, labels = wide.read(0, None)
+        data = Dataset(probs=probs, labels=labels, classes=wide.classes, members=wide.members)
+    if len(data.probs) == 0:
+        raise table.source.refuse("must hold instances", "no line below the header", "Add some.")
+    return data
+
+
+def labels_in(table: Table, labels_key: str) -> list[Name]:
+    """Labels from a table: the column `label`, or the only column."""
+    columns = table.columns
+    place = 0 if len(columns) == 1 else _label_column(columns, labels_key)
+    if place is None:
+        repair = "Name one of them `label`, or choose one with `labels_key`."
+        raise table.source.refuse("must have a column `label`", _listed(columns), repair)
+    # Without a header, the first label stands in the header's place.
+    headless = len(columns) == 1 and is_number(columns[0]) and np.isfinite(float(columns[0]))
+    labels: list[Name] = [columns[0].strip()] if headless else []
+    for batch in table.batches(0, None):
+        labels += batch.names(place)
+    return labels
+
+
+def _label_column(columns: Sequence[str], labels_key: str) -> int | None:
+    accepted = {"label", "labels", labels_key.lower()}
+    places = [i for i, name in enumerate(columns) if name.strip().lower() in accepted]
+    exact = [i for i in places if columns[i] == labels_key]
+    return next(iter(exact or places), None)
+
+
+def _listed(columns: Sequence[str]) -> str:
+    shown = ", ".join(repr(name[:40]) for name in columns[:12])
+    return f"the columns {shown}{', ...' if len(columns) > 12 else ''}"
+
+
+# Wide form
+
+
+class Wide:
+    """Predictions and labels of an open table of wide form, of which some rows can be read."""
+
+    def __init__(self, table: Table, labels_key: str = "labels") -> None:
+        source, names = table.source, table.columns
+        self._table = table
+        self._label = label = _label_column(names, labels_key)
+        others = [i for i in range(len(names)) if i != label]
+        pairs = _pairs([names[i] for i in others])
+        if pairs is None or (len(names) == 1 and ";" in names[0]):
+            raise source.refuse("must be a table in long or wide form", _listed(names), _FORMS)
+        place = dict(zip(pairs, others, strict=True))
+        members = list(dict.fromkeys(member for member, _ in pairs))
+        classes = list(dict.fromkeys(name for _, name in pairs))
+        rule = "must have a column for every member and class, once"
+        if len(place) < len(pairs):
+            (twice, _), *_ = Counter(pairs).most_common(1)
+            raise source.refuse(rule, f"two columns for {reprlib.repr(twice)}", "Remove one.")
+        if len(place) < len(members) * len(classes):
+            missing = next(pair for pair in product(members, classes) if pair not in place)
+            repair = "Add the column, or mind the spelling."
+            raise source.refuse(rule, f"none for {reprlib.repr(missing)}", repair)
+        self._columns = [place[pair] for pair in product(members, classes)]
+        self.labelled = label is not None
+        self.members = None if members == [""] else tuple(members)
+        self.classes = tuple(as_integers(classes))
+        self.labels = None  # no array of their own
+        axes = (len(members), len(classes)) if self.members else (len(classes),)
+        #: Without rows where the table does not know their number.
+        self.shape = (table.n_rows or 0, *axes)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the predictions, which only some reading tells."""
+        return self.read(0, 0)[0].dtype
+
+    def read(self, start: int, stop: int | None) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """Predictions and labels of the rows from `start` to `stop` - 1, or to the end."""
+        rows: list[NDArray[Any]] = []
+        labels: list[Name] = []
+        for batch in self._table.batches(start, stop):
+            rows.append(np.stack([batch.numbers(column) for column in self._columns], axis=1))
+            if self._label is not None:
+                labels += batch.names(self._label)
+        probs = np.concatenate(rows)
+        truth = label_values(labels, self.classes) if self.labelled else None
+        return probs.reshape(len(probs), *self.shape[1:]), truth
+
+
+def _pairs(columns: list[str]) -> list[tuple[str, str]] | None:
+    """Member and class of each column; None if they follow no known pattern.
+
+    >>> _pairs(["a:cat", "a:dog"]), _pairs(["p_cat", "p_dog"])
+    ([('a', 'cat'), ('a', 'dog')], [('', 'cat'), ('', 'dog')])
+    """
+    names = [name.strip() for name in columns]
+    for separator in (":", "/"):
+        # The last separator splits, since members more often contain one than classes do.
+        pairs = [tuple(part.strip() for part in name.rpartition(separator)) for name in names]
+        if names and all(member and cls for member, _, cls in pairs):
+            return [(member, cls) for member, _, cls in pairs]
+    if names and all(name.startswith("p_") and len(name) > 2 for name in names):
+        return [("", name[2:]) for name in names]
+    return None
+
+
+# Long form
+
+
+class _Codes(dict[Name, int]):
+    """Numbers for names, by first appearance."""
+
+    def __missing__(self, name: Name) -> int:
+        self[name] = len(self)
+        return self[name]
+
+    def of(self, names: Sequence[Name]) -> NDArray[np.int32]:
+        """The number of each name."""
+        return np.fromiter(map(self.__getitem__, names), np.int32, len(names))
+
+
+def _read_long(table: Table, roles: dict[str, int], label: int | None) -> Dataset:
+    """Rows, members and classes in the order in which they first appear."""
+    places = [roles[name] for name in ("row", "member", "class")]
+    places += [] if label is None else [label]
+    known = [_Codes() for _ in places]
+    parts = [
+        (
+            *(codes.of(batch.names(i)) for i, codes in zip(places, known, strict=True)),
+            batch.numbers(roles["probability"]),
+        )
+        for batch in table.batches(0, None)
+    ]
+    *codes, numbers = (np.concatenate(part) for part in zip(*parts, strict=True))
+    names = [list(each) for each in known]
+    probs = _arranged(table.source, names[:3], codes[:3], numbers)
+    classes = tuple(as_integers(names[2]))
+    truth = None
+    if label is not None:
+        named = _one_per_row(table.source, names[::3], codes[0], codes[3])
+        truth = label_values(named, classes)
+    return Dataset(probs=probs, labels=truth, classes=classes, members=tuple(map(str, names[1])))
+
+
+def _arranged(
+    source: Source, names: list[list[Name]], codes: list[NDArray[Any]], numbers: NDArray[Any]
+) -> NDArray[Any]:
+    """Put each number where its row, member and class say; each place is taken once."""
+    n, m, k = (len(each) for each in names)
+    flat = (codes[0].astype(np.int64) * m + codes[1]) * k + codes[2]
+    order = np.argsort(flat, kind="stable")
+    placed = flat[order]
+    if placed.size == n * m * k and (placed == np.arange(placed.size)).all():
+        return np.asarray(numbers[order].reshape(n, m, k))
+
+    def shown(place: int) -> str:
+        where = (place // (m * k), place // k % m, place % k)
+        return f"({', '.join(reprlib.repr(each[i]) for each, i in zip(names, where, strict=True))})"
+
+    rule = "must hold every (row, member, class) exactly once"
+    twice = placed[1:] == placed[:-1]
+    if twice.any():
+        line = int(order[1:][twice].min())
+        came = f"{shown(int(flat[line]))} again in data line {line + 1}"
+        raise source.refuse(rule, came, "Remove the duplicate.")
+    wrong = placed != np.arange(placed.size)
+    missing = int(np.argmax(wrong)) if wrong.any() else placed.size
+    raise source.refuse(rule, f"no line for {shown(missing)}", "Add what is missing.")
+
+
+def _one_per_row(
+    source: Source, names: list[list[Name]], row: NDArray[Any], label: NDArray[Any]
+) -> list[Name]:
+    """The label of each row, which all its lines must share."""
+    rows, labels = names
+    first = np.empty(len(rows), dtype=np.int32)
+    first[row[::-1]] = label[::-1]  # the last writer wins, and that is the first line
+    differs = first[row] != label
+    if differs.any():
+        line = int(np.argmax(differs))
+        one, other, where = labels[first[row[line]]], labels[label[line]], rows[row[line]]
+        came = (
+            f"{reprlib.repr(one)} and {reprlib.repr(other)} for row {reprlib.repr(where)} "
+            f"(data line {line + 1})"
+        )
+        raise source.refuse("must give one label per row", came, "Make them agree.")
+    return [labels[i] for i in first.tolist()]
