@@ -83,11 +83,6 @@ def _bytes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
     return math.prod(int(length) for length in shape) * dtype.itemsize
 
 
-def open_arrays(source: Source) -> AbstractContextManager[Arrays]:
-    """Open a file by its ending; a folder is a Zarr store."""
-    return _OPENERS.get(source.suffix, _zarr)(source)
-
-
 @contextmanager
 def _npy(source: Source) -> Iterator[Arrays]:
     with open(source.path, "rb") as file:
@@ -155,18 +150,13 @@ def _hdf5(source: Source) -> Iterator[Arrays]:
     """Arrays in groups are called ``group/name``."""
     h5py = source.needs("h5py")
     with h5py.File(source.path, "r") as file:
-        names: list[str] = []
-
-        def note(name: str, each: Any) -> None:
-            if isinstance(each, h5py.Dataset):
-                names.append(name)
-
-        file.visititems(note)  # follows neither soft nor external links
-        yield {name: partial(_dataset, source, h5py, file, name) for name in names}
+        found: dict[str, Any] = {}
+        file.visititems(found.__setitem__)  # follows neither soft nor external links
+        arrays = {name: each for name, each in found.items() if isinstance(each, h5py.Dataset)}
+        yield {name: partial(_dataset, source, h5py, each) for name, each in arrays.items()}
 
 
-def _dataset(source: Source, h5py: Any, file: Any, name: str) -> StoredArray:
-    array = file[name]
+def _dataset(source: Source, h5py: Any, array: Any) -> StoredArray:
     if array.external or array.is_virtual:
         came = f"an array {array.name!r} that points to other files"
         raise source.refuse("must hold its own data", came, "Copy the numbers into the file.")
@@ -358,7 +348,7 @@ _KNOWN = _UNFOLDED.keys() | {
 }
 # fmt: on
 
-_OPENERS: dict[str, Callable[[Source], AbstractContextManager[Arrays]]] = {
+ARRAYS: dict[str, Callable[[Source], AbstractContextManager[Arrays]]] = {
     ".npy": _npy,
     ".npz": _npz,
     ".h5": _hdf5,
@@ -366,4 +356,3 @@ _OPENERS: dict[str, Callable[[Source], AbstractContextManager[Arrays]]] = {
     ".zarr": _zarr,
     ".safetensors": _safetensors,
 }
-ARRAYS = tuple(_OPENERS)

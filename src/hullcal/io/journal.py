@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,27 +26,19 @@ Key = tuple[str, int, int]
 _REPAIR = "Choose another folder, or delete this one."
 
 
+@dataclass
 class Journal:
     """Finished blocks of one configuration: a header line, then a line of values for each block.
 
     A line is on the disk before the next is begun, so only the last can be torn.
-
-    Attributes
-    ----------
-    path : Path
-    blocks : dict
-        What was found on opening and what was added since, by block.
     """
 
-    def __init__(
-        self, path: Path, blocks: dict[Key, Any], file: int, stack: contextlib.ExitStack
-    ) -> None:
-        self.path = path
-        self.blocks = blocks
-        self._file = file
-        self._torn: OSError | None = None
-        #: Releases the folder.
-        self.close = stack.close
+    path: Path
+    #: What was found on opening and what was added since.
+    blocks: dict[Key, Any]
+    _file: int
+    _stack: contextlib.ExitStack
+    _torn: OSError | None = None
 
     @classmethod
     def open(
@@ -99,6 +92,10 @@ class Journal:
                 self._torn = error
             raise
         self.blocks[key] = columns
+
+    def close(self) -> None:
+        """Release the folder."""
+        self._stack.close()
 
     def __enter__(self) -> Self:
         return self

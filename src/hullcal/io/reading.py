@@ -7,7 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation import refusal
-from hullcal.io.array_files import ARRAYS, Arrays, StoredArray, open_arrays
+from hullcal.io.array_files import ARRAYS, Arrays, StoredArray
 from hullcal.io.source import Dataset, Source
 from hullcal.io.tables import TABLES, Table, label_values, labels_in, read_lines, read_table
 
@@ -108,16 +108,18 @@ def _read_one(source: Source, probs_key: str, labels_key: str, labelled: bool) -
         return Dataset(probs=probs, labels=labels, classes=parts.classes, members=parts.members)
 
 
+def open_file(source: Source) -> AbstractContextManager[Table | Arrays]:
+    """Open a file by its ending; a folder is a Zarr store."""
+    openers = {**ARRAYS, **TABLES}
+    return openers.get(source.suffix, ARRAYS[".zarr"])(source)
+
+
 @contextmanager
 def _opened(source: Source) -> Iterator[Table | Arrays]:
     with source.guarded(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a library's notes on how the file was written
-        if source.suffix in TABLES:
-            with TABLES[source.suffix](source) as table:
-                yield table
-        else:
-            with open_arrays(source) as arrays:
-                yield arrays
+        with open_file(source) as found:
+            yield found
 
 
 def _check(source: Source, known: tuple[str, ...]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from importlib.metadata import version
 from typing import Any, NoReturn
@@ -23,6 +23,16 @@ _KINDS = {
     "calibration_test": "CalibrationTestResult",
     "minimize": "MinimizeResult",
     "classical_test": "ClassicalTestResult",
+}
+#: Declared types of fields that are lists in JSON, with that of their items; then the simple ones.
+_ITEMS = {
+    "NDArray[np.float64]": "float",
+    "tuple[str, ...]": "str",
+    "tuple[Note, ...]": "dict[str, Any]",
+}
+_TYPES = {
+    **{"str": (str,), "int": (int,), "bool": (bool,), "dict[str, Any]": (dict,)},
+    **{"list": (list,), "number": (int, float)},
 }
 _WORDS = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
 # fmt: off
@@ -194,7 +204,7 @@ def _result(entry: Any) -> Result:
     types = {each.name: str(each.type) for each in fields(cls)}
     return cls.from_dict(
         {
-            name: _READERS[types[name]](name, value) if name in types else value
+            name: _read(types[name], value) if name in types else value
             for name, value in entry.items()
             if name in types or name not in ("kind", *_DERIVED)
         }
@@ -224,43 +234,17 @@ def _unwrapped(value: Any) -> Any:
     return [_unwrapped(each) for each in value] if isinstance(value, list) else value
 
 
-def _number(name: str, value: Any) -> float:
-    if isinstance(value, str):
-        return _WORDS[value]
-    if type(value) not in (int, float):
-        raise TypeError(f"{name} is no number")
-    return float(value)
-
-
-def _exactly(kind: type) -> Callable[[str, Any], Any]:
-    def check(name: str, value: Any) -> Any:
-        if type(value) is not kind:
-            raise TypeError(f"{name} is no {kind.__name__}")
-        return value
-
-    return check
-
-
-def _list_of(check: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
-    return lambda name, value: [check(name, each) for each in _exactly(list)(name, value)]
-
-
-def _optional(check: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
-    return lambda name, value: None if value is None else check(name, value)
-
-
-#: How a field is read, by its declared type.
-_READERS: dict[str, Callable[[str, Any], Any]] = {
-    "float": _number,
-    "NDArray[np.float64]": _list_of(_number),
-    "str": _exactly(str),
-    "int": _exactly(int),
-    "bool": _exactly(bool),
-    "dict[str, Any]": lambda name, value: _unwrapped(_exactly(dict)(name, value)),
-    "tuple[Note, ...]": _list_of(lambda name, value: _unwrapped(_exactly(dict)(name, value))),
-    "int | None": _optional(_exactly(int)),
-    "tuple[str, ...] | None": _optional(_list_of(_exactly(str))),
-}
+def _read(kind: str, value: Any) -> Any:
+    """A field as its declared type wants it; a value of another type is refused."""
+    if kind.endswith(" | None"):
+        return None if value is None else _read(kind.removesuffix(" | None"), value)
+    if kind in _ITEMS:
+        return [_read(_ITEMS[kind], each) for each in _read("list", value)]
+    if kind == "float":
+        return _WORDS[value] if isinstance(value, str) else float(_read("number", value))
+    if type(value) not in _TYPES[kind]:
+        raise TypeError(f"{value!r:.80} where {kind} should be")
+    return _unwrapped(value)
 
 
 def _row(entry: dict[str, Any]) -> dict[str, Any]:

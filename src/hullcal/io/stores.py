@@ -13,35 +13,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal.io.array_files import ARRAYS, StoredArray, open_arrays
-from hullcal.io.reading import Parts
+from hullcal.io.array_files import ARRAYS, StoredArray
+from hullcal.io.reading import Parts, open_file
 from hullcal.io.source import Source
-from hullcal.io.tables import TABLES, Wide
+from hullcal.io.tables import Table, Wide
 
 Array = NDArray[Any]
 
 _SHARDS = (*(suffix for suffix in ARRAYS if suffix != ".zarr"), ".parquet")
 #: What makes a folder a Zarr store, in the versions 3 and 2 of the format.
 _ZARR = ("zarr.json", ".zgroup", ".zarray")
-_AGREE = ("shape", "dtype", "labelled", "classes", "members", "label_kind")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class _Shard:
     """One file, with labels in the same file or in one of their own."""
 
     source: Source
     truth: Source | None
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    labelled: bool
-    classes: tuple[Any, ...] | None
-    members: tuple[str, ...] | None
-    #: What labels are, text or numbers; None in tables, where text may be numbers written out.
-    label_kind: str | None
+    n_rows: int
+    #: What all shards must agree in. `label_kind` is what labels are, text or numbers; None in tables,
+    #: where text may be numbers written out.
+    declared: dict[str, Any]
 
     @classmethod
-    def of(cls, source: Source, truth: Source | None = None) -> _Shard:
+    def of(cls, source: Source, truth: Source | None) -> _Shard:
         """What the files declare."""
         with _opened(source) as parts:
             labels = parts.labels if truth is None else _mapped(truth)
@@ -49,16 +45,10 @@ class _Shard:
                 came = f"labels of shape {labels.shape} for predictions of shape {parts.shape}"
                 repair = "Write labels and predictions of the same rows."
                 raise source.refuse("must have a label for every row", came, repair)
-            return cls(
-                source=source,
-                truth=truth,
-                shape=parts.shape,
-                dtype=parts.dtype,
-                labelled=parts.labelled or truth is not None,
-                classes=parts.classes,
-                members=parts.members,
-                label_kind=None if labels is None else labels.kind,
-            )
+            declared = {name: getattr(parts, name) for name in ("dtype", "classes", "members")}
+            declared |= {"shape": parts.shape[1:], "labelled": parts.labelled or truth is not None}
+            declared["label_kind"] = None if labels is None else labels.kind
+            return cls(source, truth, parts.shape[0], declared)
 
     def read(self, first: int, last: int) -> tuple[Array, Array | None]:
         """As `Store.read`, with rows counted in this file."""
@@ -66,11 +56,12 @@ class _Shard:
             probs, labels = parts.read(first, last)
         if self.truth is not None:
             labels = np.array(_mapped(self.truth).read(first, last))
-        if labels is not None and (labels.dtype.kind == "U") != (self.label_kind == "text"):
-            if self.label_kind == "numbers":
+        kind = self.declared["label_kind"]
+        if labels is not None and (labels.dtype.kind == "U") != (kind == "text"):
+            if kind == "numbers":
                 rule = "must have labels that are all numbers or all names"
                 raise self.source.refuse(rule, "both", "Write all of them alike.")
-            labels = labels.astype(np.str_) if self.label_kind == "text" else labels
+            labels = labels.astype(np.str_) if kind == "text" else labels
         # Mapped pages would count as a worker's memory, and it could be ended for them.
         return np.array(probs) if isinstance(probs, np.memmap) else probs, labels
 
@@ -92,7 +83,7 @@ class Store:
         """Predictions and labels of the rows from `first` to `last` - 1, unchecked."""
         parts, begin = [], 0
         for shard in self.shards:
-            end = begin + shard.shape[0]
+            end = begin + shard.n_rows
             if max(first, begin) < min(last, end):
                 parts.append(shard.read(max(first, begin) - begin, min(last, end) - begin))
             begin = end
@@ -131,28 +122,25 @@ def open_store(path: str | os.PathLike[str]) -> Store:
 
 @contextmanager
 def _opened(source: Source) -> Iterator[Parts | Wide]:
-    with source.guarded():
-        if source.suffix in TABLES:
-            with TABLES[source.suffix](source) as table:
-                yield Wide(table)
+    with source.guarded(), open_file(source) as found:
+        if isinstance(found, Table):
+            yield Wide(found)
         else:
-            with open_arrays(source) as arrays:
-                yield Parts(source, arrays, "probs", "labels")
+            yield Parts(source, found, "probs", "labels")
 
 
 def _mapped(source: Source) -> StoredArray:
     """The array of an `.npy` file, which needs no open file."""
-    with source.guarded(), open_arrays(source) as arrays:
+    with source.guarded(), ARRAYS[".npy"](source) as arrays:
         return arrays["probs"]()
 
 
 def _joined(shards: Sequence[_Shard]) -> Store:
     """Refuse shards that are no parts of one array; those without rows say nothing."""
-    shards = [shard for shard in shards if shard.shape[0]] or shards[:1]
-    known: dict[str, Any] = dict.fromkeys(_AGREE)
+    shards = [shard for shard in shards if shard.n_rows] or shards[:1]
+    known = dict(shards[0].declared)
     for shard in shards:
-        for what in _AGREE:
-            value = shard.shape[1:] if what == "shape" else getattr(shard, what)
+        for what, value in shard.declared.items():
             if known[what] is None:
                 known[what] = value
             elif value is not None and value != known[what]:
@@ -160,12 +148,11 @@ def _joined(shards: Sequence[_Shard]) -> Store:
                 rule = f"must be shards that agree in `{what}`"
                 raise shard.source.refuse(rule, came, "Write all shards alike.")
     # Decided once: what text in a table means must not depend on the rows that are read with it.
-    undecided = known.pop("label_kind") is None
-    if known["labelled"] and undecided and shards[0].shape[0]:
+    if known.pop("label_kind") is None and known["labelled"] and shards[0].n_rows:
         label = shards[0].read(0, 1)[1]
         kind = "text" if label is not None and label.dtype.kind == "U" else "numbers"
-        shards = [replace(shard, label_kind=kind) for shard in shards]
-    known["shape"] = (sum(shard.shape[0] for shard in shards), *known["shape"])
+        shards = [replace(each, declared=each.declared | {"label_kind": kind}) for each in shards]
+    known["shape"] = (sum(shard.n_rows for shard in shards), *known["shape"])
     return Store(**known, shards=tuple(shards))
 
 

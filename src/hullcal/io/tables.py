@@ -27,22 +27,66 @@ _WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,17})(\.0*)?\Z")
 
 
 @dataclass(frozen=True)
+class Batch:
+    """Some consecutive rows of a table."""
+
+    source: Source
+    header: Sequence[str]
+    #: Gives a column: a tuple of text, or an array of Arrow.
+    column: Callable[[int], Any]
+    #: Where the rows stand in the file.
+    lines: Sequence[int]
+
+    def names(self, column: int) -> list[Name]:
+        """A column as names, none of which is empty."""
+        cells = self.column(column)
+        if hasattr(cells, "dictionary"):  # equal strings stay one
+            texts = cells.dictionary.to_pylist()
+            values: list[Any] = [None if i is None else texts[i] for i in cells.indices.to_pylist()]
+        else:
+            values = list(cells) if isinstance(cells, tuple) else cells.to_pylist()
+        for line, value in zip(self.lines, values, strict=True):
+            if not isinstance(value, str | int | float) or value != value or value == "":
+                raise self._refuse(
+                    "must have strings or numbers and no empty cell", value, column, line
+                )
+        return values
+
+    def numbers(self, column: int) -> NDArray[Any]:
+        """A column as numbers; an empty cell of Parquet is none, which is not finite."""
+        cells = self.column(column)
+        if not isinstance(cells, tuple):
+            kind = getattr(cells.type, "value_type", None)  # of text, or lists
+            array = np.empty(0, np.str_) if kind else cells.to_numpy(zero_copy_only=False)
+            if array.dtype.kind in "biuf":
+                return np.asarray(array)
+            came = f"the type {kind or cells.type} of column {self.header[column][:60]!r}"
+            raise self.source.refuse("must hold numbers", came, "Write numbers.")
+        with suppress(ValueError):
+            if "_" not in "".join(cells):  # Python reads 1_0 as ten; no other program does
+                return np.array(cells, dtype=np.float64)
+        wrong = next(i for i, cell in enumerate(cells) if not is_number(cell))
+        raise self._refuse("must hold numbers", cells[wrong], column, self.lines[wrong])
+
+    def _refuse(self, rule: str, cell: Any, column: int, line: int) -> Exception:
+        came = f"{repr(cell)[:60]} in line {line}, column {self.header[column][:60]!r},"
+        return self.source.refuse(rule, came, "Fill it, or drop the row.")
+
+
+@dataclass(frozen=True)
 class Table:
     """An open table."""
 
     source: Source
     columns: tuple[str, ...]
     #: Batches of the rows from `start` to `stop` - 1, or to the end; the first has none, but types.
-    batches: Callable[[int, int | None], Iterator[CsvBatch | ParquetBatch]]
+    batches: Callable[[int, int | None], Iterator[Batch]]
     #: None if only reading can tell.
     n_rows: int | None = None
 
 
 def as_integers(names: Sequence[Name]) -> list[Name]:
-    """Names as integers if all of them are integers written out; otherwise as they are.
-
-    Text does not tell ``1`` from ``"1"``, and numeric labels from another file mean the former.
-    """
+    """Names as integers if all of them are integers written out; otherwise as they are."""
     if all(isinstance(name, str) and _INTEGER.match(name) for name in names):
         return [int(name) for name in names]
     return list(names)
@@ -101,57 +145,33 @@ def _csv(source: Source) -> Iterator[Table]:
             if header is None:
                 rule = "must begin with names of columns"
                 raise source.refuse(rule, "blank lines only", "Add a header.")
-            width = len(header)
-            yield Table(source, tuple(header), lambda _, __: _csv_batches(source, reader, width))
+            yield Table(source, tuple(header), lambda _, __: _csv_batches(source, reader, header))
         except csv.Error as error:
             came = f"a fault in line {reader.line_num} ({error})"
             rule = "must be comma-separated text"
             raise source.refuse(rule, came, "Check the quotes.") from error
 
 
-def _csv_batches(source: Source, reader: Any, width: int) -> Iterator[CsvBatch]:
-    yield CsvBatch(source, [()] * width, [])
+def _csv_batches(source: Source, reader: Any, header: list[str]) -> Iterator[Batch]:
     rows: list[list[str]] = []
     lines: list[int] = []
+
+    def batch() -> Batch:
+        columns = list(zip(*rows, strict=True)) or [()] * len(header)
+        return Batch(source, header, columns.__getitem__, lines)
+
+    yield batch()
     for record in filter(None, reader):  # blank lines are left out
-        if len(record) != width:
+        if len(record) != len(header):
             came = f"{len(record)} cells in line {reader.line_num}"
-            rule = f"must have {width} cells in every line, as its header has"
+            rule = f"must have {len(header)} cells in every line, as its header has"
             raise source.refuse(rule, came, "Quote cells that contain commas.")
         rows.append(record)
         lines.append(reader.line_num)
-        if len(rows) * width >= _CELLS:
-            yield CsvBatch(source, list(zip(*rows, strict=True)), lines)
+        if len(rows) * len(header) >= _CELLS:
+            yield batch()
             rows, lines = [], []
-    if rows:
-        yield CsvBatch(source, list(zip(*rows, strict=True)), lines)
-
-
-@dataclass(frozen=True)
-class CsvBatch:
-    """Some consecutive rows of CSV; `names` and `numbers` give a column."""
-
-    source: Source
-    columns: list[tuple[str, ...]]
-    lines: list[int]
-
-    def names(self, column: int) -> list[Name]:
-        cells = self.columns[column]
-        if "" in cells:
-            came = f"one in line {self.lines[cells.index('')]}"
-            raise self.source.refuse("must have no empty cell", came, "Fill it, or drop the row.")
-        return list(cells)
-
-    def numbers(self, column: int) -> NDArray[Any]:
-        cells = self.columns[column]
-        with suppress(ValueError):
-            if "_" not in "".join(cells):  # Python reads 1_0 as ten; no other program does
-                return np.array(cells, dtype=np.float64)
-        line, cell = next(
-            pair for pair in zip(self.lines, cells, strict=True) if not is_number(pair[1])
-        )
-        came = f"{cell[:40]!r} in line {line}"
-        raise self.source.refuse("must hold numbers", came, "Write numbers as 0.25 or 2.5e-1.")
+    yield batch()
 
 
 def is_number(cell: str) -> bool:
@@ -171,16 +191,19 @@ def _parquet(source: Source) -> Iterator[Table]:
     text = [each.name for each in schema if arrow.types.is_string(each.type)]
     with parquet.ParquetFile(source.path, read_dictionary=text) as file:
 
-        def batches(start: int, stop: int | None) -> Iterator[ParquetBatch]:
-            yield ParquetBatch(source, arrow.RecordBatch.from_pylist([], file.schema_arrow), 0)
+        def batches(start: int, stop: int | None) -> Iterator[Batch]:
+            empty = arrow.RecordBatch.from_pylist([], file.schema_arrow)
+            yield Batch(source, schema.names, empty.column, [])
             end = file.metadata.num_rows if stop is None else stop
-            yield from _parquet_batches(source, file, start, end)
+            for place, batch in _parquet_rows(source, file, start, end):
+                lines = range(place + 1, place + 1 + batch.num_rows)
+                yield Batch(source, schema.names, batch.column, lines)
 
         yield Table(source, tuple(schema.names), batches, file.metadata.num_rows)
 
 
-def _parquet_batches(source: Source, file: Any, start: int, stop: int) -> Iterator[ParquetBatch]:
-    """Only row groups that hold some of the rows are read."""
+def _parquet_rows(source: Source, file: Any, start: int, stop: int) -> Iterator[tuple[int, Any]]:
+    """Rows in batches, each with its first; only row groups that hold some of them are read."""
     metadata, width = file.metadata, max(1, file.metadata.num_columns)
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     ends = list(accumulate((group.num_rows for group in groups), initial=0))
@@ -192,47 +215,10 @@ def _parquet_batches(source: Source, file: Any, start: int, stop: int) -> Iterat
     for batch in file.iter_batches(batch_size=size, row_groups=wanted, use_threads=False):
         first, last = max(start - place, 0), min(stop - place, batch.num_rows)
         if first < last:
-            yield ParquetBatch(source, batch.slice(first, last - first), place + first)
+            yield place + first, batch.slice(first, last - first)
         place += batch.num_rows
     if place < stop:
         raise ValueError(f"{max(0, place - start)} rows where {stop - start} were declared")
-
-
-@dataclass(frozen=True)
-class ParquetBatch:
-    """Some consecutive rows of Parquet; `names` and `numbers` give a column."""
-
-    source: Source
-    batch: Any
-    start: int
-
-    def names(self, column: int) -> list[Name]:
-        cells = self.batch.column(column)
-        if hasattr(cells, "dictionary"):
-            texts = cells.dictionary.to_pylist()
-            values: list[Any] = [None if i is None else texts[i] for i in cells.indices.to_pylist()]
-        else:
-            values = cells.to_pylist()
-        for i, value in enumerate(values):
-            if not isinstance(value, str | int | float) or value != value or value == "":
-                raise self._refuse("must hold strings or numbers as names", repr(value), column, i)
-        return values
-
-    def numbers(self, column: int) -> NDArray[Any]:
-        cells = self.batch.column(column)
-        if cells.null_count:
-            first = int(np.argmax(cells.is_null().to_numpy(zero_copy_only=False)))
-            raise self._refuse("must have no empty cell", "one", column, first)
-        kind = getattr(cells.type, "value_type", None)  # of text, or lists
-        array: NDArray[Any] = np.empty(0, np.str_) if kind else cells.to_numpy(zero_copy_only=False)
-        if array.dtype.kind not in "biuf":
-            raise self._refuse("must hold numbers", f"the type {kind or cells.type}", column, 0)
-        return array
-
-    def _refuse(self, rule: str, came: str, column: int, row: int) -> Exception:
-        name = self.batch.schema.names[column]
-        where = f"{came[:60]} in column {name[:60]!r}, data line {self.start + row + 1},"
-        return self.source.refuse(rule, where, "Fill it, or drop the row.")
 
 
 TABLES: dict[str, Callable[[Source], AbstractContextManager[Table]]] = {
@@ -414,22 +400,17 @@ def _arranged(
     flat = (codes[0].astype(np.int64) * m + codes[1]) * k + codes[2]
     order = np.argsort(flat, kind="stable")
     placed = flat[order]
-    if placed.size == n * m * k and (placed == np.arange(placed.size)).all():
+    wrong = np.flatnonzero(placed != np.arange(placed.size))
+    if placed.size == n * m * k and not wrong.size:
         return np.asarray(numbers[order].reshape(n, m, k))
-
-    def shown(place: int) -> str:
-        where = (place // (m * k), place // k % m, place % k)
-        return f"({', '.join(reprlib.repr(each[i]) for each, i in zip(names, where, strict=True))})"
-
+    first = int(wrong[0]) if wrong.size else placed.size
+    came, place, repair = "no line for", first, "Add what is missing."
+    if wrong.size and placed[first] < first:
+        place, repair = int(placed[first]), "Remove the duplicate."
+        came = f"a second line, data line {order[first] + 1}, for"
+    where = (names[0][place // (m * k)], names[1][place // k % m], names[2][place % k])
     rule = "must hold every (row, member, class) exactly once"
-    twice = placed[1:] == placed[:-1]
-    if twice.any():
-        line = int(order[1:][twice].min())
-        came = f"{shown(int(flat[line]))} again in data line {line + 1}"
-        raise source.refuse(rule, came, "Remove the duplicate.")
-    wrong = placed != np.arange(placed.size)
-    missing = int(np.argmax(wrong)) if wrong.any() else placed.size
-    raise source.refuse(rule, f"no line for {shown(missing)}", "Add what is missing.")
+    raise source.refuse(rule, f"{came} {reprlib.repr(where)}", repair)
 
 
 def _one_per_row(
