@@ -144,7 +144,7 @@ LONG = "row,member,class,probability\n"
 BAD_TABLES = {
     "neither form": ("a,b\n1,2\n", ["row,member,class,probability", "p_cat"]),
     "an extra column": ("p_a,p_b,note\n1,0,x\n", ["'note'", "`labels_key`", "drop all others"]),
-    "blank lines": ("\n\n\n", ["blank lines only"]),
+    "blank lines": ("\n\n\n", ["the columns none"]),
     "an underscore": ("p_a,p_b\n.5,1_0\n", ["'1_0'", "line 2"]),
     "a column twice": ("p_a,p_a\n.5,.5\n", ["two columns", "'a'"]),
     "a missing column": ("a:x,a:y,b:x\n.5,.5,1\n", ["'b'", "'y'"]),

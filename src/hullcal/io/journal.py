@@ -152,7 +152,9 @@ def columns_of(columns: Mapping[str, Any], names: Sequence[str]) -> NDArray[np.f
     try:
         found = np.array([columns[name] for name in names], dtype=np.object_)
         # Text is a number only for those that JSON does not have, and a truth value never is.
-        sound = all(type(v) in (int, float) or v in ("inf", "-inf", "nan") for v in found.flat)
+        sound = all(
+            type(v) in (int, float) or v in ("inf", "-inf", "nan") for v in found.ravel().tolist()
+        )
         return found.astype(np.float64) if sound else None
     except (KeyError, ValueError, TypeError, OverflowError):
         return None
@@ -192,7 +194,7 @@ def _read(path: Path, header: Mapping[str, Any], parameter: str) -> tuple[dict[K
         content = _parsed(line)
         if not content and number == len(lines):
             break
-        block, columns = content.get("block"), content.get("columns")
+        block, columns = content.get("block", ()), content.get("columns")
         kinds = [type(each) for each in block] if isinstance(block, list) else []
         if kinds != [str, int, int] or not isinstance(columns, dict):
             came = f"line {number} of {path} damaged, which no interrupted run does"

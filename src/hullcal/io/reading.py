@@ -6,7 +6,7 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -110,6 +110,7 @@ def _read_one(source: Source, probs_key: str, labels_key: str, labelled: bool) -
 
 def open_file(source: Source) -> AbstractContextManager[Table | Arrays]:
     """Open a file by its ending; a folder is a Zarr store."""
+    openers: dict[str, Callable[[Source], AbstractContextManager[Table | Arrays]]]
     openers = {**ARRAYS, **TABLES}
     return openers.get(source.suffix, ARRAYS[".zarr"])(source)
 
@@ -235,18 +236,25 @@ def _listed(member_files: Any) -> list[Any]:
 
 def _stacked(sources: list[Source], members: list[Dataset]) -> Dataset:
     """Put members side by side; their files must agree in shape, labels and classes."""
-    alone = []
+    alone: list[NDArray[Any]] = []
+    known: dict[str, Any] = {"shape": None, "labels": None, "classes": None}
     for source, member in zip(sources, members, strict=True):
         probs = member.probs
         if probs.ndim == 3 and probs.shape[1] != 1:
             rule, came = "must hold one member each", f"{probs.shape[1]} of them"
             raise source.refuse(rule, came, "Pass a file of several members as `path`.")
         alone.append(probs[:, 0] if probs.ndim == 3 else probs)
-        if alone[-1].shape != alone[0].shape:
-            came = f"shape {probs.shape}, and {members[0].probs.shape} in {sources[0].shown}, not"
-            raise source.refuse("must agree in shape", came, "Predict the same rows with all.")
-    kind = np.result_type(*alone)
-    sources[0].check_fits(alone[0].size * len(alone) * kind.itemsize)
+        own = {"shape": alone[-1].shape, "labels": member.labels, "classes": member.classes}
+        for what, value in own.items():
+            if known[what] is None:
+                known[what] = value
+            elif value is not None and not np.array_equal(known[what], value):
+                others = ", ".join(each.shown for each in sources if each is not source)
+                came = f"another {what} than in {others[:200]},"
+                raise source.refuse(
+                    f"must agree in {what}", came, "Predict the same rows with all."
+                )
+    sources[0].check_fits(sum(each.size for each in alone) * np.result_type(*alone).itemsize)
     # Named after their files; after the folder too where files have the same name.
     names = [source.path.stem for source in sources]
     if len(set(names)) < len(names):
@@ -254,22 +262,9 @@ def _stacked(sources: list[Source], members: list[Dataset]) -> Dataset:
     earlier = [names[:i].count(name) for i, name in enumerate(names)]
     return Dataset(
         probs=np.stack(alone, axis=1),
-        labels=_agreed(sources, [member.labels for member in members], "labels"),
-        classes=_agreed(sources, [member.classes for member in members], "classes"),
+        labels=known["labels"],
+        classes=known["classes"],
         members=tuple(
             f"{name}-{i + 1}" if i else name for name, i in zip(names, earlier, strict=True)
         ),
     )
-
-
-def _agreed(sources: list[Source], values: list[Any], what: str) -> Any:
-    """What the files that have labels or classes all say; None if none has."""
-    known = [
-        (source, value) for source, value in zip(sources, values, strict=True) if value is not None
-    ]
-    for source, value in known[1:]:
-        if not np.array_equal(known[0][1], value):
-            came = f"other {what} than {known[0][0].shown} has"
-            repair = "Save the same rows and classes for all members."
-            raise source.refuse(f"must agree in {what}", came, repair)
-    return known[0][1] if known else None

@@ -95,19 +95,7 @@ class Store:
 
 
 def open_store(path: str | os.PathLike[str]) -> Store:
-    """Look at headers only, and tell what is there; shards come in the order of their names.
-
-    Parameters
-    ----------
-    path : str or path-like
-        A Zarr store, one file of arrays or Parquet in wide form, or a folder of such shards of one
-        kind; `probs-000.npy` goes with `labels-000.npy`.
-
-    Returns
-    -------
-    Store
-        Holds paths and no data, so that it can be sent to those who read.
-    """
+    """Look at headers only: a Zarr store, one file, or a folder of shards in the order of their names."""
     # Workers may have another working directory.
     source = Source(Source.of(path, "probs").path.absolute(), "probs")
     source.check_kind(folder_allowed=True)

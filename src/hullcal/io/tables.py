@@ -93,11 +93,7 @@ def as_integers(names: Sequence[Name]) -> list[Name]:
 
 
 def label_values(names: Sequence[Name], classes: Sequence[Any] | None) -> NDArray[Any]:
-    """Labels that came as text, in the type of the classes, if there are any.
-
-    Labels that are among the classes stay names, and so do all labels where some class is written
-    in digits; otherwise labels that are all written as integers, or as floats without a fraction,
-    are positions.
+    """Labels that came as text: names if they are classes or a class is in digits, else positions.
 
     >>> label_values(["1", "0"], ["cat", "dog"]), label_values(["1.0", "0.0"], None)
     (array([1, 0]), array([1, 0]))
@@ -141,10 +137,7 @@ def _csv(source: Source) -> Iterator[Table]:
     with _text(source) as file:
         reader = csv.reader(file, strict=True)
         try:
-            header = next(filter(None, reader), None)
-            if header is None:
-                rule = "must begin with names of columns"
-                raise source.refuse(rule, "blank lines only", "Add a header.")
+            header = next(filter(None, reader), [])
             yield Table(source, tuple(header), lambda _, __: _csv_batches(source, reader, header))
         except csv.Error as error:
             came = f"a fault in line {reader.line_num} ({error})"
@@ -281,7 +274,7 @@ def _label_column(columns: Sequence[str], labels_key: str) -> int | None:
 
 
 def _listed(columns: Sequence[str]) -> str:
-    shown = ", ".join(repr(name[:40]) for name in columns[:12])
+    shown = ", ".join(repr(name[:40]) for name in columns[:12]) or "none"
     return f"the columns {shown}{', ...' if len(columns) > 12 else ''}"
 
 
@@ -338,11 +331,7 @@ class Wide:
 
 
 def _pairs(columns: list[str]) -> list[tuple[str, str]] | None:
-    """Member and class of each column; None if they follow no known pattern.
-
-    >>> _pairs(["a:cat", "a:dog"]), _pairs(["p_cat", "p_dog"])
-    ([('a', 'cat'), ('a', 'dog')], [('', 'cat'), ('', 'dog')])
-    """
+    """Member and class of each column; None if they follow no known pattern."""
     names = [name.strip() for name in columns]
     for separator in (":", "/"):
         # The last separator splits, since members more often contain one than classes do.
@@ -423,10 +412,8 @@ def _one_per_row(
     differs = first[row] != label
     if differs.any():
         line = int(np.argmax(differs))
-        one, other, where = labels[first[row[line]]], labels[label[line]], rows[row[line]]
-        came = (
-            f"{reprlib.repr(one)} and {reprlib.repr(other)} for row {reprlib.repr(where)} "
-            f"(data line {line + 1})"
-        )
+        both = reprlib.repr(labels[first[row[line]]]), reprlib.repr(labels[label[line]])
+        where = f"row {reprlib.repr(rows[row[line]])} (data line {line + 1})"
+        came = f"{' and '.join(both)} for {where}"
         raise source.refuse("must give one label per row", came, "Make them agree.")
     return [labels[i] for i in first.tolist()]
