@@ -634,6 +634,7 @@ def test_what_is_no_result_or_cannot_be_written_is_refused():
         "",
         '{"version": "1", "results": [{}]}',
         '{"version": "1", "results": [{"kind": []}]}',
+        '{"version": "1", "version": "1", "results": []}',
         '{"version": "1", "results": [{"kind": "minimize"}]}',
         "[" * 100_000,
         b"\xff\xfe\x00",

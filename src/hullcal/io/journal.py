@@ -152,10 +152,8 @@ def columns_of(columns: Mapping[str, Any], names: Sequence[str]) -> NDArray[np.f
     try:
         found = np.array([columns[name] for name in names], dtype=np.object_)
         # Text is a number only for those that JSON does not have, and a truth value never is.
-        sound = all(
-            type(v) in (int, float) or v in ("inf", "-inf", "nan") for v in found.ravel().tolist()
-        )
-        return found.astype(np.float64) if sound else None
+        texts = {each for each in found.ravel().tolist() if type(each) not in (int, float)}
+        return found.astype(np.float64) if texts <= {"inf", "-inf", "nan"} else None
     except (KeyError, ValueError, TypeError, OverflowError):
         return None
 

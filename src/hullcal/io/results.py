@@ -96,7 +96,7 @@ def from_json(text: str | bytes) -> list[Any]:
     list of results
     """
     try:
-        document = json.loads(text, parse_constant=_no_constant)
+        document = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_each_once)
         entries = document["results"]
         if not isinstance(entries, list) or not isinstance(document["version"], str):
             raise TypeError("`results` is no list, or `version` no string")
@@ -194,13 +194,7 @@ def _entry(result: Result) -> dict[str, Any]:
 
 def _result(entry: Any) -> Result:
     """The result that an entry describes; every field must have its type."""
-    if not isinstance(entry, dict):
-        raise TypeError("a result is an object")
-    kind = entry.get("kind")
-    if not isinstance(kind, str) or kind not in _KINDS:
-        repair = f"Known are {', '.join(_KINDS)}."
-        raise refusal("kind", "must be a kind of result", repr(kind)[:60], repair)
-    cls: type[Result] = getattr(hullcal, _KINDS[kind])
+    cls: type[Result] = getattr(hullcal, _KINDS[entry["kind"]])
     types = {each.name: str(each.type) for each in fields(cls)}
     return cls.from_dict(
         {
@@ -213,6 +207,12 @@ def _result(entry: Any) -> Result:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name}, which strict JSON does not have")
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a key twice")
+    return dict(pairs)
 
 
 def _word(value: Any, *, wrap: bool = False) -> Any:
