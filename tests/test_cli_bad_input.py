@@ -215,7 +215,7 @@ def test_the_option_that_named_the_file_is_named(tmp_path, what):
     np.save(tmp_path / "x.npy", PROBS)
     also = ["x.npy"] if what == "--labels" else []
     said = refused(tmp_path, "test", *also, what, "none.npy")
-    assert said.startswith(f"hullcal: `{what}` must exist; got no file in 'none.npy'.")
+    assert said.startswith(f"hullcal: `{what}` must exist; got no file")
 
 
 # Arguments

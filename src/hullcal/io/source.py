@@ -119,7 +119,7 @@ class Source:
             # In a folder that exists, something inside may be missing.
             if isinstance(error, FileNotFoundError) and not self.path.exists():
                 repair = "Check the spelling; if workers read it, each needs it under this path."
-                raise self.refuse("must exist", "no file", repair) from error
+                raise self.refuse("must exist", "no file or folder", repair) from error
             reason = printable(" ".join(str(error).split())[:200])
             came = f"{type(error).__name__}: {reason or 'no further message'}"
             repair = f"The file is damaged, cut short, or no `{self.suffix}` file. Write it again."
