@@ -656,10 +656,3 @@ def test_votes_are_no_probabilities(tmp_path, data):
     done = run("test", tmp_path / "x.npz", *FAST)
     assert done.returncode == 2
     assert "Predicted classes will not do" in done.stderr
-
-
-def test_a_class_that_only_one_member_has_is_pointed_at(tmp_path):
-    (tmp_path / "x.csv").write_text("a:cat,a:dog,b:cat,b:dgo,label\n.5,.5,.5,.5,cat\n")
-    done = run("test", tmp_path / "x.csv", *FAST)
-    assert done.returncode == 2
-    assert "Only one member has 'dog', 'dgo': mind the spelling." in done.stderr

@@ -1,9 +1,7 @@
 """Files in, results out: every kind gives the same numbers, and every bad file an error."""
 
-import ast
 import builtins
 import csv
-import dataclasses
 import errno
 import importlib
 import io as stdio
@@ -16,22 +14,22 @@ import sys
 import tracemalloc
 import zipfile
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 import zarr
-from numcodecs.blosc import Blosc
 
 import hullcal
 import io_files
 from hullcal import InvalidInputError, io
 from hullcal.classical import ClassicalTestResult
-from hullcal.io import results, source, tables, writing
+from hullcal.io import source, tables, writing
 from hullcal.notes import Note
 from hullcal.results import CalibrationTestResult, MinimizeResult
-from io_files import CLASSES, LABELS, MEMBERS, PROBS, WRITERS, K, N, npy_bytes
+from io_files import CLASSES, LABELS, MEMBERS, PROBS, WRITERS, K, N
 
 
 def refused(path, *words, **options):
@@ -55,42 +53,26 @@ def written(folder, name):
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_every_kind_of_file_gives_the_same_numbers(tmp_path, name):
+def test_every_kind_of_file_gives_the_same_numbers_and_is_left_as_it_was(tmp_path, name):
     path = written(tmp_path, name)
+    files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
+    before = [each.read_bytes() for each in files]
     data = io.read(path)
+    assert [each.read_bytes() for each in files] == before
     np.testing.assert_array_equal(data.probs, PROBS)
     assert data.probs.dtype == np.float64
     assert not data.probs.flags.writeable
     assert data.sources == (str(path),)
-    if data.classes is not None:
-        assert data.classes == CLASSES
-    if data.members is not None:
-        assert data.members == MEMBERS
-    if data.labels is not None:
+    kind = path.suffix.lower()
+    assert isinstance(data.probs, np.memmap) == (kind == ".npy")
+    silent = kind in (".npy", ".zarr")
+    assert data.classes == (None if silent else CLASSES)
+    assert data.members == (None if silent else MEMBERS)
+    if kind == ".npy":
+        assert data.labels is None
+    else:
         truth = hullcal.ClassifierSet(data.probs, classes=data.classes).labels(data.labels)
         np.testing.assert_array_equal(truth, LABELS)
-
-
-def test_names_come_from_the_kinds_of_file_that_hold_them(tmp_path):
-    silent = {"npy", "NPY", "zarr"}
-    for name in WRITERS:
-        data = io.read(written(tmp_path, name))
-        assert (data.classes is None) == (name.split(".")[1] in silent), name
-        assert (data.members is None) == (name.split(".")[1] in silent), name
-        assert (data.labels is None) == (name.lower().endswith(".npy")), name
-
-
-def test_an_npy_file_is_mapped_and_not_read(tmp_path):
-    assert isinstance(io.read(written(tmp_path, "plain.npy")).probs, np.memmap)
-
-
-def test_a_file_is_not_modified_by_reading_it(tmp_path):
-    for name in WRITERS:
-        path = written(tmp_path, name)
-        files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
-        before = [each.read_bytes() for each in files]
-        io.read(path)
-        assert [each.read_bytes() for each in files] == before
 
 
 def test_keys_choose_other_arrays_and_a_missing_key_lists_those_there_are(tmp_path):
@@ -122,72 +104,53 @@ def test_the_only_array_is_the_predictions_whatever_its_name(tmp_path, kind):
 # --- tables -------------------------------------------------------------------------------------
 
 
-def read_text(folder, text, **options):
-    path = folder / "table.csv"
+TABLES = {
+    "long form in any order": (
+        "p,sample,CLASS,Member\n.4,x,b,1\n.6,x,a,1\n.3,y,a,1\n.7,y,b,1\n",
+        ([[[0.4, 0.6]], [[0.7, 0.3]]], ("1",), ("b", "a"), None),
+    ),
+    "wide form": (
+        "a:x,a:y,b:x,b:y,label\n.1,.9,.2,.8,y\n",
+        ([[[0.1, 0.9], [0.2, 0.8]]], ("a", "b"), ("x", "y"), ["y"]),
+    ),
+    "slashes": ("a/x,a/y\r.1,.9\r", ([[[0.1, 0.9]]], ("a",), ("x", "y"), None)),
+    "one member": (
+        "p_x,p_y,Label\r\n.1,.9,x\r\n\r\n.2,.8,y\r\n",
+        ([[0.1, 0.9], [0.2, 0.8]], None, ("x", "y"), ["x", "y"]),
+    ),
+    "classes in digits": ("p_1,p_0,label\n.5,.5,0\n", ([[0.5, 0.5]], None, (1, 0), [0])),
+    "classes partly in digits": (
+        "p_1,p_x,label\n.5,.5,1\n",
+        ([[0.5, 0.5]], None, ("1", "x"), ["1"]),
+    ),
+    "positions": ("p_a,p_b,label\n.5,.5,1\n", ([[0.5, 0.5]], None, ("a", "b"), [1])),
+    "positions as floats": ("p_a,p_b,label\n.5,.5,1.0\n", ([[0.5, 0.5]], None, ("a", "b"), [1])),
+    "fractions": ("p_a,p_b,label\n.5,.5,1.5\n", ([[0.5, 0.5]], None, ("a", "b"), ["1.5"])),
+}
+
+
+@pytest.mark.parametrize("case", TABLES)
+def test_what_a_table_says(tmp_path, case):
+    text, (probs, members, classes, labels) = TABLES[case]
+    path = tmp_path / "table.csv"
     path.write_text(text, encoding="utf-8", newline="")
-    return io.read(path, **options)
-
-
-def test_long_form_in_any_order_of_lines_and_columns(tmp_path):
-    text = "p,sample,CLASS,Member\n.4,x,b,1\n.6,x,a,1\n.3,y,a,1\n.7,y,b,1\n"
-    data = read_text(tmp_path, text)
-    np.testing.assert_array_equal(data.probs, [[[0.4, 0.6]], [[0.7, 0.3]]])
-    assert (data.classes, data.members, data.labels) == (("b", "a"), ("1",), None)
-
-
-@pytest.mark.parametrize("separator", [":", "/"])
-def test_wide_form_by_member_and_class(tmp_path, separator):
-    header = ",".join(f"{name}{separator}{k}" for name in "ab" for k in "xy")
-    data = read_text(tmp_path, f"{header},label\n.1,.9,.2,.8,y\n")
-    np.testing.assert_array_equal(data.probs, [[[0.1, 0.9], [0.2, 0.8]]])
-    assert (data.members, data.classes, data.labels.tolist()) == (("a", "b"), ("x", "y"), ["y"])
-
-
-def test_wide_form_of_one_member(tmp_path):
-    data = read_text(tmp_path, "p_x,p_y,Label\n.1,.9,x\n\n.2,.8,y\n")
-    np.testing.assert_array_equal(data.probs, [[0.1, 0.9], [0.2, 0.8]])
-    assert (data.members, data.classes, data.labels.tolist()) == (None, ("x", "y"), ["x", "y"])
-
-
-def test_classes_named_by_integers_are_integers_so_that_numeric_labels_find_them(tmp_path):
-    np.save(tmp_path / "y.npy", np.array([2, 0]))
-    text = "p_2,p_0,p_1\n.5,.3,.2\n.1,.8,.1\n"
-    data = read_text(tmp_path, text, labels=tmp_path / "y.npy")
-    assert data.classes == (2, 0, 1)
-    truth = hullcal.ClassifierSet(data.probs, classes=data.classes).labels(data.labels)
-    assert truth.tolist() == [0, 1]
-
-
-def test_labels_that_are_among_the_classes_are_names_even_if_they_look_like_positions(tmp_path):
-    data = read_text(tmp_path, "p_1,p_0,p_x,label\n.5,.3,.2,1\n.1,.8,.1,0\n")
-    assert (data.classes, data.labels.tolist()) == (("1", "0", "x"), ["1", "0"])
-    data = read_text(tmp_path, "p_a,p_b,label\n.5,.5,1\n.1,.9,0\n")
-    assert data.labels.tolist() == [1, 0]
+    data = io.read(path)
+    np.testing.assert_array_equal(data.probs, probs)
+    assert (data.members, data.classes) == (members, classes)
+    assert (None if data.labels is None else data.labels.tolist()) == labels
 
 
 LONG = "row,member,class,probability\n"
 BAD_TABLES = {
     "neither form": ("a,b\n1,2\n", ["row,member,class,probability", "p_cat"]),
-    "an extra column": ("p_a,p_b,note\n1,0,x\n", ["the column 'note'", "`labels_key='note'`"]),
-    "an index": (",a:x,a:y,label\n0,.5,.5,x\n", ["the column ''", "otherwise drop it"]),
-    "labels alone": ("label\n1\n", ["long or wide form"]),
-    "classes alone": ("1,2,label\n.5,.5,1\n", ["If '1' is a class of one member, write p_ before"]),
-    "semicolons": ("p_a;p_b\n1;0\n", ["commas"]),
-    "a header alone": ("p_a,p_b\n", ["no line below the header"]),
-    "blank lines": ("\n\n\n", ["blank lines only"]),
-    "a word for a number": ("p_a,p_b\n.5,.5\n.5,half\n", ["'half'", "line 3"]),
+    "an extra column": ("p_a,p_b,note\n1,0,x\n", ["'note'", "`labels_key`", "drop all others"]),
+    "blank lines": ("\n\n\n", ["the columns none"]),
     "an underscore": ("p_a,p_b\n.5,1_0\n", ["'1_0'", "line 2"]),
-    "an empty number": ("p_a,p_b\n.5,.5\n\n.5,\n", ["''", "line 4"]),
-    "a short line": ("p_a,p_b\n.5,.5\n.5\n", ["1 cells in line 3"]),
-    "a long line": ("p_a,p_b\n.5,.5,.5\n", ["3 cells in line 2"]),
-    "a quote left open": ('p_a,p_b\n.5,".5\n', ["line"]),
-    "a column twice": ("p_a,p_a\n.5,.5\n", ["'p_a' twice"]),
+    "a column twice": ("p_a,p_a\n.5,.5\n", ["two columns", "'a'"]),
     "a missing column": ("a:x,a:y,b:x\n.5,.5,1\n", ["'b'", "'y'"]),
-    "a column twice by blanks": ("a:x,a: x\n.5,.5\n", ["two columns", "'x'"]),
     "a missing line": (LONG + "1,a,x,1\n1,a,y,0\n2,a,x,1\n", ["('2', 'a', 'y')"]),
     "a line twice": (LONG + "1,a,x,1\n1,a,y,0\n1,a,x,1\n", ["('1', 'a', 'x')", "data line 3"]),
     "one missing, one twice": (LONG + "1,a,x,1\n1,a,x,0\n2,a,x,1\n2,a,y,0\n", ["data line 2"]),
-    "nothing in common": (LONG + "1,a,x,1\n2,b,y,1\n3,c,z,1\n", ["('1', 'a', 'y')"]),
     "an empty name": (LONG + "1,,x,1\n", ["empty cell", "line 2"]),
     "two labels for a row": (
         "row,member,class,p,label\n1,a,x,1,x\n1,a,y,0,y\n",
@@ -204,20 +167,13 @@ def test_a_table_with_a_fault_is_refused_with_its_place(tmp_path, case):
     refused(path, *words)
 
 
-def test_a_byte_that_is_no_utf8_is_found_wherever_it_stands(tmp_path):
+@pytest.mark.parametrize(
+    "content", [b"p_a,p_b\n" + b".5,.5\n" * 200_000 + b"\xff,1\n", "p_a\n1\n".encode("utf-16")]
+)
+def test_bytes_that_are_no_utf8_are_refused_wherever_they_stand(content, tmp_path):
     path = tmp_path / "a.csv"
-    text = b"p_a,p_b\n" + b".5,.5\n" * 200_000
-    path.write_bytes(text + b"\xff,1\n")
-    refused(path, "UTF-8", f"position {len(text)},")
-    path.write_bytes("p_a,p_b\n1,0\n".encode("utf-16"))
-    refused(path, "position 0,")
-
-
-def test_line_ends_of_every_kind_are_read(tmp_path):
-    for end in ("\n", "\r\n", "\r"):
-        data = read_text(tmp_path, f"p_a,p_b,label{end}.5,.5,a{end}1,0,b{end}")
-        assert data.probs.tolist() == [[0.5, 0.5], [1, 0]]
-        assert data.labels.tolist() == ["a", "b"]
+    path.write_bytes(content)
+    refused(path, "UTF-8")
 
 
 def test_a_long_csv_takes_memory_for_its_numbers_and_not_for_its_text(tmp_path, monkeypatch):
@@ -236,15 +192,16 @@ def test_a_long_csv_takes_memory_for_its_numbers_and_not_for_its_text(tmp_path, 
 
 def test_parquet_with_empty_cells_or_odd_types_is_refused(tmp_path):
     path = tmp_path / "a.parquet"
-    io_files.write_parquet(path, {"p_a": [0.5, None], "p_b": [0.5, 1.0]})
-    refused(path, "'p_a'", "data line 2")
     io_files.write_parquet(path, {"p_a": ["x"], "p_b": ["y"]})
-    refused(path, "numbers", "string")
-    long = {"row": [None, 1], "member": ["a", "a"], "class": ["x", "x"], "p": [1.0, 1.0]}
+    refused(path, "numbers", "string", "'p_a'")
+    long = {"row": [1, None], "member": ["a", "a"], "class": ["x", "x"], "p": [1.0, 1.0]}
     io_files.write_parquet(path, long)
-    refused(path, "'row'", "data line 1")
+    refused(path, "'row'", "line 2")
     io_files.write_parquet(path, long | {"row": [1, 2]})
     assert io.read(path).probs.shape == (2, 1, 1)
+    io_files.write_parquet(path, {"p_a": [0.5, None], "p_b": [0.5, 1.0]})
+    with pytest.raises(InvalidInputError, match=r"finite.*\(1, 0, 0\)"):
+        hullcal.ClassifierSet(io.read(path).probs)
 
 
 # --- labels -------------------------------------------------------------------------------------
@@ -275,24 +232,36 @@ def test_labels_from_a_file_of_their_own_count_instead(tmp_path, kind, values):
     assert data.sources == (str(tmp_path / "plain.npz"), str(tmp_path / f"y.{kind}"))
 
 
-@pytest.mark.parametrize("text", ["1\n0\n", "y\n1\n0\n", "label\n1\n0\n"])
-def test_labels_in_a_single_column_with_or_without_a_header(tmp_path, text):
-    (tmp_path / "y.csv").write_text(text)
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("y.csv", "1\n0\n"),
+        ("y.csv", "y\n1\n0\n"),
+        ("y.csv", "label\n1\n0\n"),
+        ("y.txt", "1.\n0.00\n"),
+    ],
+)
+def test_labels_in_a_single_column_with_or_without_a_header(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
     np.save(tmp_path / "p.npy", np.eye(2))
-    assert io.read(tmp_path / "p.npy", labels=tmp_path / "y.csv").labels.tolist() == [1, 0]
+    assert io.read(tmp_path / "p.npy", labels=tmp_path / name).labels.tolist() == [1, 0]
 
 
-def test_labels_of_another_number_are_refused_with_the_name_of_their_file(tmp_path):
-    path = written(tmp_path, "plain.npy")
-    np.save(tmp_path / "y.npy", np.zeros(N + 50, dtype=int))
-    with pytest.raises(InvalidInputError, match=r"`labels`.*y\.npy"):
-        io.read(path, labels=tmp_path / "y.npy")
-    (tmp_path / "y.txt").write_text("a\n\nb\n")
-    with pytest.raises(InvalidInputError, match=r"empty line 2.*y\.txt"):
-        io.read(path, labels=tmp_path / "y.txt")
-    (tmp_path / "y.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(InvalidInputError, match=r"column `label`.*y\.csv"):
-        io.read(path, labels=tmp_path / "y.csv")
+@pytest.mark.parametrize(
+    ("name", "write", "words"),
+    [
+        ("y.npy", lambda path: np.save(path, np.zeros(N + 50, dtype=int)), "as many labels"),
+        ("y.npy", lambda path: np.save(path, 3), "a single value"),
+        ("y.txt", lambda path: path.write_text("a\n\nb\n"), "empty line 2"),
+        ("y.csv", lambda path: path.write_text("a,b\n1,2\n"), "column `label`"),
+    ],
+)
+def test_labels_that_do_not_fit_are_refused_with_the_name_of_their_file(
+    tmp_path, name, write, words
+):
+    write(tmp_path / name)
+    with pytest.raises(InvalidInputError, match=rf"`labels`.*{words}.*{name}"):
+        io.read(written(tmp_path, "plain.npy"), labels=tmp_path / name)
 
 
 # --- one file per member ------------------------------------------------------------------------
@@ -336,32 +305,26 @@ def test_members_that_do_not_fit_together_are_refused_with_both_files(tmp_path):
         io.read(member_files=[tmp_path / "one.npy", written(tmp_path, "plain.npz")])
 
 
-def test_exactly_one_way_to_name_the_predictions():
-    with pytest.raises(InvalidInputError, match="neither"):
-        io.read()
-    with pytest.raises(InvalidInputError, match="both"):
-        io.read("a.npy", member_files=["b.npy"])
-    with pytest.raises(InvalidInputError, match="ndarray"):
-        io.read(PROBS)
-    for empty in ("", "a\0b.npy"):
-        with pytest.raises(InvalidInputError, match="path of a file"):
-            io.read(empty)
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({}, "neither"),
+        ({"path": "a.npy", "member_files": ["b.npy"]}, "both"),
+        ({"path": PROBS}, "ndarray"),
+        ({"path": ""}, "path of a file"),
+        ({"path": "a\0b.npy"}, "path of a file"),
+        ({"path": "~no-such-user/probs.npy"}, "path of a file"),
+        ({"member_files": 5}, "`member_files` must be paths of files"),
+    ],
+)
+def test_predictions_are_named_in_exactly_one_way(files, words):
+    with pytest.raises(InvalidInputError, match=words):
+        io.read(**files)
 
 
 # --- bad files ----------------------------------------------------------------------------------
 
 KINDS = [".npy", ".npz", ".h5", ".hdf5", ".zarr", ".safetensors", ".csv", ".parquet"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "content", [b"", b"\0", b"hello", os.urandom(3000), b"\x80\x04\x95."], ids=len
-)
-def test_a_file_of_something_else_is_refused(tmp_path, kind, content):
-    path = tmp_path / f"bad{kind}"
-    path.write_bytes(content)
-    message = refused(path)
-    assert "empty" in message or content
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -378,24 +341,16 @@ def test_an_unknown_ending_lists_the_known_ones(tmp_path):
     refused(tmp_path / "a.xlsx", "'.xlsx'", *KINDS)
 
 
-@pytest.mark.parametrize("kind", ["pkl", "pickle", "pt", "pth", "joblib"])
-def test_pickles_are_refused_by_name(tmp_path, kind):
-    refused(tmp_path / f"a.{kind}", "contains Python objects", "np.savez")
-
-
 class Bomb:
     def __reduce__(self):
         return (builtins.exec, ("raise SystemExit('unpickled')",))
 
 
-def test_nothing_is_ever_unpickled(tmp_path):
-    objects = np.array([Bomb(), None], dtype=object)
-    np.save(tmp_path / "a.npy", objects, allow_pickle=True)
-    np.savez(tmp_path / "a.npz", probs=objects)
-    np.savez(tmp_path / "b.npz", probs=PROBS, classes=objects)
+def test_no_array_of_an_archive_is_unpickled(tmp_path):
+    np.savez(tmp_path / "b.npz", probs=PROBS, classes=np.array([Bomb(), None], dtype=object))
     with zipfile.ZipFile(tmp_path / "torch.npz", "w") as archive:
         archive.writestr("archive/data.pkl", pickle.dumps(Bomb()))
-    for name in ("a.npy", "a.npz", "b.npz", "torch.npz"):
+    for name in ("b.npz", "torch.npz"):
         refused(tmp_path / name, "contains Python objects")
 
 
@@ -407,9 +362,6 @@ PICKLE, DELTA = {"id": "pickle", "protocol": 5}, {"id": "delta", "dtype": "<f8"}
     [
         {"filters": [PICKLE]},
         {"compressor": PICKLE},
-        {"filters": [DELTA, PICKLE]},
-        {"filters": [PICKLE, DELTA]},
-        {"filters": [DELTA], "compressor": PICKLE},
         {"dtype": "|O", "fill_value": None, "filters": [PICKLE]},
         {"filters": [{"id": "base64"}]},
     ],
@@ -486,20 +438,6 @@ def test_a_mapped_file_may_be_larger_than_memory(tmp_path, monkeypatch):
         io.read(member_files=[tmp_path / "one.npy"] * 3)
 
 
-def test_a_zip_that_declares_a_terabyte_is_refused(tmp_path):
-    header = npy_bytes(np.zeros((1, 1)))[:128].replace(b"(1, 1), }", b"(10**6, 125000), }")
-    header = header.replace(b"10**6", b"1000000")
-    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("probs.npy", header[:118].ljust(127) + b"\n")
-    assert "1e+03 GB needed" in refused(tmp_path / "a.npz")
-    # The archive's own directory lies instead, which costs nothing: no more than the array is read.
-    path = tmp_path / "b.npz"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("probs.npy", npy_bytes(PROBS))
-        archive.getinfo("probs.npy").file_size = 10**12
-    np.testing.assert_array_equal(io.read(path).probs, PROBS)
-
-
 def test_hdf5_and_zarr_that_declare_a_terabyte_are_refused(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("probs", shape=(10**6, 125, 1000), chunks=(1, 125, 1000), dtype="f8")
@@ -511,53 +449,50 @@ def test_hdf5_and_zarr_that_declare_a_terabyte_are_refused(tmp_path):
         assert "1e+03 GB needed" in refused(tmp_path / name)
 
 
-def test_available_memory_is_a_number_of_bytes_or_unknown(monkeypatch):
-    assert source.available() > 10**6
-
-    def missing(*arguments, **options):
-        raise OSError
-
-    monkeypatch.setattr(Path, "read_text", missing)
-    assert source.available() > 10**6
-    monkeypatch.setattr(os, "sysconf", missing)
-    assert source.available() is None
-
-
-@pytest.mark.parametrize("version", [0, 1])
-def test_a_container_may_take_less_than_the_machine_has(version, tmp_path, monkeypatch):
-    _, limit, used, cached = source._CONTAINERS[version]
-    monkeypatch.setattr(source, "_CONTAINERS", [(str(tmp_path), limit, used, cached)])
+def test_a_container_may_take_less_than_the_machine_has(tmp_path, monkeypatch):
+    monkeypatch.setattr(source, "_GROUP", tmp_path)
     unbounded = source.available()
-    (tmp_path / used).write_text("700000\n")
-    (tmp_path / "memory.stat").write_text(f"other 5\n{cached} 200000\n")
-    (tmp_path / limit).write_text("max\n")
+    assert unbounded > 10**6
+    (tmp_path / "memory.current").write_text("700000\n")
+    (tmp_path / "memory.stat").write_text("other 5\ninactive_file 200000\n")
+    (tmp_path / "memory.max").write_text("max\n")
     assert source.available() == pytest.approx(unbounded, rel=0.5)
-    (tmp_path / limit).write_text("1000000\n")
+    (tmp_path / "memory.max").write_text("1000000\n")
     assert source.available() == 500_000
-    (tmp_path / used).write_text("3000000\n")
+    (tmp_path / "memory.current").write_text("3000000\n")
     assert source.available() == 0
+    monkeypatch.setattr(source, "_numbers", lambda path: {})
+    assert source.available() is None
 
 
 # --- writing ------------------------------------------------------------------------------------
 
 
-def test_an_existing_file_is_kept_unless_forced(tmp_path):
+@pytest.mark.parametrize("force", [False, "no", 0, None])
+def test_an_existing_file_is_kept_unless_forced(force, tmp_path):
     path = tmp_path / "a.json"
     io.write_atomic(path, "old")
-    for call in (io.check_output, lambda p: io.write_atomic(p, "new")):
-        with pytest.raises(InvalidInputError, match=r"force.*|a\.json"):
-            call(path)
+    for call in (io.check_output, partial(io.write_atomic, content="new")):
+        with pytest.raises(InvalidInputError, match="force"):
+            call(path, force=force)
     assert path.read_text() == "old"
+    path.chmod(0o640)
     io.write_atomic(path, b"new", force=True)
     assert path.read_bytes() == b"new"
+    assert path.stat().st_mode & 0o777 == 0o640
     assert os.listdir(tmp_path) == ["a.json"]
 
 
 def test_a_place_that_cannot_be_written_is_refused_before_any_work(tmp_path, monkeypatch):
-    with pytest.raises(InvalidInputError, match="existing folder"):
-        io.check_output(tmp_path / "none" / "a.json")
-    for place in (tmp_path, "/dev/null"):
-        with pytest.raises(InvalidInputError, match="must be a file"):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for place, words in {
+        tmp_path / "none" / "a.json": "existing folder",
+        tmp_path: "must be a file",
+        "/dev/null": "must be a file",
+        tmp_path / "loop": "link loop",
+        tmp_path / ("測" * 90): "a name of at most 255 bytes",
+    }.items():
+        with pytest.raises(InvalidInputError, match=words):
             io.check_output(place, force=True)
     assert io.check_output(tmp_path / "a.json") == tmp_path / "a.json"
     monkeypatch.setattr(os, "access", lambda *arguments: False)
@@ -566,23 +501,14 @@ def test_a_place_that_cannot_be_written_is_refused_before_any_work(tmp_path, mon
 
 
 def test_a_link_is_followed_and_the_mode_is_the_users_own(tmp_path):
-    io.write_atomic(tmp_path / "real", "old")
-    (tmp_path / "link").symlink_to(tmp_path / "real")
+    path = tmp_path / ("測" * 83 + ".txt")  # 253 bytes
+    io.write_atomic(path, "old")
+    (tmp_path / "link").symlink_to(path)
     io.write_atomic(tmp_path / "link", "new", force=True)
     assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "real").read_text() == "new"
+    assert path.read_text() == "new"
     (tmp_path / "plain").write_text("")
-    assert (tmp_path / "real").stat().st_mode == (tmp_path / "plain").stat().st_mode
-
-
-def test_a_replaced_file_keeps_its_mode_and_a_link_loop_is_refused(tmp_path):
-    (tmp_path / "a").write_text("old")
-    (tmp_path / "a").chmod(0o640)
-    io.write_atomic(tmp_path / "a", "new", force=True)
-    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
-    (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    with pytest.raises(InvalidInputError, match="link loop"):
-        io.write_atomic(tmp_path / "loop", "new", force=True)
+    assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
 @pytest.mark.parametrize("step", ["fdopen", "fsync", "replace"])
@@ -694,20 +620,6 @@ def test_json_is_strict_and_gives_equal_results_again(tmp_path):
     assert io.from_json(io.to_json([])) == []
 
 
-def test_json_of_real_results_gives_equal_results_again():
-    rng = np.random.default_rng(3)
-    probs, labels = rng.dirichlet(np.ones(3), size=(200, 2)), rng.integers(0, 3, 200)
-    test = hullcal.calibration_test(probs, labels, n_resamples=19, rng=1)
-    search = hullcal.minimize(probs, labels, measure="skce_ul", rng=1)
-    classical = hullcal.classical.hosmer_lemeshow(probs[:, 0], labels, n_bins=2)
-    assert io.from_json(io.to_json([test, search, classical])) == [test, search, classical]
-
-
-def test_every_field_of_every_result_has_a_reader():
-    for cls in (CalibrationTestResult, ClassicalTestResult, MinimizeResult):
-        assert {str(each.type) for each in fields(cls)} <= set(results._READERS)
-
-
 def test_what_is_no_result_or_cannot_be_written_is_refused():
     for wrong in (None, 3, "text", [TEST, None], {"a": 1}):
         with pytest.raises(InvalidInputError, match="results of hullcal"):
@@ -720,17 +632,11 @@ def test_what_is_no_result_or_cannot_be_written_is_refused():
     "text",
     [
         "",
-        "[]",
-        "NaN",
-        "{}",
-        "null",
-        '{"version": "1", "results": 3}',
-        '{"version": "1", "results": [3]}',
         '{"version": "1", "results": [{}]}',
         '{"version": "1", "results": [{"kind": []}]}',
+        '{"version": "1", "version": "1", "results": []}',
         '{"version": "1", "results": [{"kind": "minimize"}]}',
         "[" * 100_000,
-        "9" * 10_000,
         b"\xff\xfe\x00",
     ],
     ids=lambda text: repr(text[:45]),
@@ -757,13 +663,13 @@ def test_a_field_of_the_wrong_type_is_refused(name):
 
 
 def test_tests_of_one_null_are_adjusted_together():
-    other = dataclasses.replace(TEST, statistic=-1e9)
-    third = dataclasses.replace(TEST, null="paper")
-    rows = list(csv.DictReader(stdio.StringIO(io.to_csv([TEST, third, other]))))
-    expected = hullcal.adjust([TEST, other])
-    assert [float(rows[0]["adjusted_pvalue"]), float(rows[2]["adjusted_pvalue"])] == [*expected]
-    assert float(rows[1]["adjusted_pvalue"]) == third.pvalue  # alone under its null
-    assert [row["adjusted_rejected"] for row in rows] == ["False"] * 3
+    clear = replace(TEST, statistic=9.0, null_distribution=np.arange(39) / 100, alpha=0.03)
+    other = replace(clear, null="paper")
+    rows = list(csv.DictReader(stdio.StringIO(io.to_csv([clear, other, clear]))))
+    assert [float(row["pvalue"]) for row in rows] == [1 / 40] * 3
+    assert [float(row["adjusted_pvalue"]) for row in rows] == [2 / 40, 1 / 40, 2 / 40]
+    assert [row["rejected"] for row in rows] == ["True"] * 3
+    assert [row["adjusted_rejected"] for row in rows] == ["False", "True", "False"]
 
 
 def test_csv_has_a_line_per_result_and_no_formula(tmp_path):
@@ -787,14 +693,6 @@ def test_csv_has_a_line_per_result_and_no_formula(tmp_path):
     assert (row["pvalue"], row["n_members"]) == ("", "1")
     io.write_csv(RESULTS, tmp_path / "a.csv")
     assert (tmp_path / "a.csv").read_bytes().startswith(b"kind,measure,")
-
-
-def test_csv_tells_the_decision_of_the_family_from_that_of_the_test():
-    clear = replace(TEST, statistic=9.0, null_distribution=np.arange(39) / 100, alpha=0.03)
-    for row in csv.DictReader(stdio.StringIO(io.to_csv([clear, clear]))):
-        assert float(row["pvalue"]) == 1 / 40
-        assert float(row["adjusted_pvalue"]) == 2 / 40
-        assert (row["rejected"], row["adjusted_rejected"]) == ("True", "False")
 
 
 @pytest.mark.parametrize("sign", "=+-@＝")
@@ -822,92 +720,11 @@ def test_no_optional_package_is_loaded_before_a_file_needs_it(tmp_path):
     assert roots.isdisjoint(heavy), roots & heavy
 
 
-def test_the_room_neither_unpickles_nor_evaluates():
-    for path in Path(io.__file__).parent.glob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        assert names.isdisjoint({"pickle", "eval", "exec", "marshal", "shelve"}), path.name
-
-
-def test_the_home_of_a_user_whom_nobody_knows():
-    with pytest.raises(InvalidInputError, match="must be the path of a file"):
-        io.read("~no-such-user/probs.npy")
-
-
-@pytest.mark.parametrize("force", ["no", 0, None])
-def test_a_file_is_not_replaced_by_what_is_no_truth_value(force, tmp_path):
-    (tmp_path / "x.json").write_text("kept")
-    with pytest.raises(InvalidInputError, match="`force` must be True or False"):
-        io.write_atomic(tmp_path / "x.json", "new", force=force)
-    assert (tmp_path / "x.json").read_text() == "kept"
-
-
-def test_a_name_may_be_as_long_as_the_file_system_allows(tmp_path):
-    path = tmp_path / ("測" * 83 + ".txt")  # 253 bytes
-    io.write_atomic(path, "whole")
-    assert path.read_text() == "whole"
-    assert list(tmp_path.iterdir()) == [path]
-    with pytest.raises(InvalidInputError, match="must have a name of at most 255 bytes"):
-        io.write_atomic(tmp_path / ("測" * 90), "whole")
-
-
-def test_members_are_files(tmp_path):
-    with pytest.raises(InvalidInputError, match="`member_files` must be paths of files"):
-        io.read(member_files=5)
-    np.save(tmp_path / "x.npy", np.full((4, 1, 2), 0.5))
-    assert io.read(tmp_path / "x.npy", member_files=None).probs.shape == (4, 1, 2)
-
-
-def test_labels_written_as_floats_are_positions(tmp_path):
-    (tmp_path / "x.csv").write_text("p_0,p_1,label\n.5,.5,1.0\n.5,.5,0.0\n")
-    np.testing.assert_array_equal(io.read(tmp_path / "x.csv").labels, [1, 0])
-    (tmp_path / "y.txt").write_text("1.\n0.00\n")
-    found = io.read(tmp_path / "x.csv", labels=tmp_path / "y.txt").labels
-    np.testing.assert_array_equal(found, [1, 0])
-    (tmp_path / "z.txt").write_text("1.5\n0.0\n")
-    assert io.read(tmp_path / "x.csv", labels=tmp_path / "z.txt").labels.tolist() == [
-        "1.5",
-        "0.0",
-    ]
-
-
 def test_labels_that_are_not_wanted_are_not_read(tmp_path):
     np.savez(tmp_path / "x.npz", probs=np.full((4, 1, 2), 0.5), labels=[0, 1])
     assert io.read(tmp_path / "x.npz", needs_labels=False).labels is None
     with pytest.raises(InvalidInputError, match="labels"):
         io.read(tmp_path / "x.npz")
-
-
-def damaged_by_blosc(path, n_chunks, change):
-    """A store whose chunks are Blosc frames, each changed by a function."""
-    probs = np.full((30 * n_chunks, 2, 3), 1 / 3)
-    compressor = Blosc()
-    zarr.create_array(path, data=probs, chunks=(30, 2, 3), compressors=compressor, zarr_format=2)
-    chunks = [each for each in path.iterdir() if each.name != ".zarray" and each.name != ".zattrs"]
-    assert len(chunks) == n_chunks
-    for chunk in chunks:
-        chunk.write_bytes(change(bytearray(chunk.read_bytes())))
-
-
-def claiming(size):
-    """A frame that says it has so many bytes."""
-
-    def change(frame):
-        frame[12:16] = size.to_bytes(4, "little")
-        return frame
-
-    return change
-
-
-@pytest.mark.parametrize(
-    "change", [lambda frame: frame[:3], lambda frame: frame[:15], claiming(3), claiming(2**32 - 1)]
-)
-def test_a_blosc_frame_that_claims_more_than_it_has_is_refused(change, tmp_path):
-    damaged_by_blosc(tmp_path / "sound.zarr", 1, lambda frame: frame)
-    assert io.read(tmp_path / "sound.zarr").probs.shape == (30, 2, 3)
-    damaged_by_blosc(tmp_path / "x.zarr", 1, change)
-    with pytest.raises(InvalidInputError, match="a Blosc frame of"):
-        io.read(tmp_path / "x.zarr")
 
 
 def test_a_folder_is_told_from_a_file(tmp_path):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hullcal._compiled.streams import key_of
 from hullcal._validation import InvalidInputError
-from hullcal.io.journal import Journal, Words, check_folder, columns_of, configuration_of
+from hullcal.io.journal import Journal, check_folder, columns_of, configuration_of
 from hullcal.notes import Note
 from hullcal.objectives.base import Objective
 from hullcal.progress import reporting
@@ -121,7 +121,6 @@ class Loop:
 
 
 _DATA = "data"
-_WORDS = Words("journal", "journal", "delete this one")
 
 
 @dataclass(frozen=True)
@@ -191,7 +190,7 @@ def kept_in(
         return
     place = check_folder(folder, "journal")
     place.mkdir(parents=True, exist_ok=True)
-    with Journal.open(place, configuration, resume=True, words=_WORDS) as journal:
+    with Journal.open(place, configuration, resume=True, parameter="journal") as journal:
         yield ResamplingJournal(journal)
 
 

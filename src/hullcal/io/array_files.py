@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import io
 import json
+import lzma
 import math
+import operator
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import IO, Any
 
 import numpy as np
@@ -17,10 +23,6 @@ from numpy.typing import NDArray
 
 from hullcal.io.source import Source
 
-__all__ = ["ARRAYS", "Arrays", "StoredArray", "open_arrays"]
-
-#: What `scipy.sparse.save_npz` writes for every kind of matrix.
-_SPARSE = {"format", "shape", "data"}
 #: How a pickle begins; `ndarray.dump` writes one under any name.
 _PICKLE = b"\x80"
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
@@ -38,7 +40,7 @@ class StoredArray:
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    #: Reads the rows from `start` to `stop` - 1; all of an array without axes.
+    #: Reads the rows from `start` to `stop` - 1.
     rows: Callable[[int, int], NDArray[Any]]
     #: Bytes that reading takes beyond the rows: a chunk is decoded whole.
     extra: int = 0
@@ -58,6 +60,13 @@ class StoredArray:
         kind = self.dtype.kind
         return "numbers" if kind in "biuf" else "text" if kind in "OSTU" else str(self.dtype)
 
+    def whole(self, source: Source) -> NDArray[Any]:
+        """All rows, if they fit into memory."""
+        if not self.shape:
+            raise ValueError("a single value where there should be a list")
+        source.check_fits(self.needs(0, self.shape[0]))
+        return self.read(0, self.shape[0])
+
     def needs(self, start: int, stop: int) -> int:
         """Bytes of memory that these rows take."""
         if self.mapped:
@@ -74,21 +83,12 @@ def _bytes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
     return math.prod(int(length) for length in shape) * dtype.itemsize
 
 
-def open_arrays(source: Source) -> AbstractContextManager[Arrays]:
-    """Open a file by its ending; a folder is a Zarr store."""
-    return _OPENERS.get(source.suffix, _zarr)(source)
-
-
 @contextmanager
 def _npy(source: Source) -> Iterator[Arrays]:
     with open(source.path, "rb") as file:
         shape, _, dtype = _header(source, file, source.path.stat().st_size)
     mapped = npy.open_memmap(source.path, mode="r")
-
-    def rows(start: int, stop: int) -> NDArray[Any]:
-        return mapped[start:stop] if shape else mapped
-
-    yield {"probs": lambda: StoredArray(shape, dtype, rows, mapped=True)}
+    yield {"probs": lambda: StoredArray(shape, dtype, lambda i, j: mapped[i:j], mapped=True)}
 
 
 @contextmanager
@@ -98,9 +98,6 @@ def _npz(source: Source) -> Iterator[Arrays]:
         names = [entry.removesuffix(".npy") for entry in entries if entry.endswith(".npy")]
         if not names and any(entry.endswith(".pkl") for entry in entries):
             raise source.python_objects()
-        if set(names) >= _SPARSE:
-            repair = "Save `.toarray()` of it, or of each member."
-            raise source.refuse("must hold dense arrays", "a sparse matrix", repair)
         yield {name: partial(_entry, source, archive, name) for name in names}
 
 
@@ -114,14 +111,14 @@ def _entry(source: Source, archive: zipfile.ZipFile, name: str) -> StoredArray:
 
     def rows(start: int, stop: int) -> NDArray[Any]:
         with archive.open(entry) as file:
-            if by_columns or not shape:
+            if by_columns:
                 array: NDArray[Any] = npy.read_array(file, allow_pickle=False)
             else:
                 file.seek(begin + start * size)
                 data = file.read((stop - start) * size)
                 array = np.ndarray((stop - start, *shape[1:]), dtype, data)
             # Reading to the end also verifies the checksum.
-            if file.read(1) and (by_columns or not shape or stop == shape[0]):
+            if file.read(1) and (by_columns or stop == shape[0]):
                 raise ValueError(f"an array {name!r} longer than its header says")
         return array[start:stop] if by_columns else array
 
@@ -129,7 +126,7 @@ def _entry(source: Source, archive: zipfile.ZipFile, name: str) -> StoredArray:
 
 
 def _header(
-    source: Source, file: IO[bytes], size: int, name: str | None = None
+    source: Source, file: IO[bytes], size: int, name: str = "probs"
 ) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, order by columns and type that an array in `size` bytes declares, and must fit into."""
     start = file.tell()
@@ -153,28 +150,22 @@ def _hdf5(source: Source) -> Iterator[Arrays]:
     """Arrays in groups are called ``group/name``."""
     h5py = source.needs("h5py")
     with h5py.File(source.path, "r") as file:
-        names: list[str] = []
-
-        def note(name: str, each: Any) -> None:
-            if isinstance(each, h5py.Dataset):
-                names.append(name)
-
-        file.visititems(note)  # follows neither soft nor external links
-        yield {name: partial(_dataset, source, h5py, file, name) for name in names}
+        found: dict[str, Any] = {}
+        file.visititems(found.__setitem__)  # follows neither soft nor external links
+        arrays = {name: each for name, each in found.items() if isinstance(each, h5py.Dataset)}
+        yield {name: partial(_dataset, source, h5py, each) for name, each in arrays.items()}
 
 
-def _dataset(source: Source, h5py: Any, file: Any, name: str) -> StoredArray:
-    array = file[name]
+def _dataset(source: Source, h5py: Any, array: Any) -> StoredArray:
     if array.external or array.is_virtual:
         came = f"an array {array.name!r} that points to other files"
-        repair = "Write the numbers into the file itself."
-        raise source.refuse("must hold its own data", came, repair)
+        raise source.refuse("must hold its own data", came, "Copy the numbers into the file.")
     text = h5py.check_string_dtype(array.dtype)
     if text is not None and text.length is None:
         # They lie in a heap, in which a damaged file can send the library round for ever.
-        came = f"strings of variable length {array.name!r}"
         repair = "Save them by `np.char.encode(names, 'utf-8')`, which gives them one length."
-        raise source.refuse("must hold strings of fixed length", came, repair)
+        rule = "must hold strings of fixed length"
+        raise source.refuse(rule, f"strings of variable length {array.name!r}", repair)
     if array.dtype.hasobject:
         raise source.python_objects()
     return _sliced(array)
@@ -190,51 +181,174 @@ def _safetensors(source: Source) -> Iterator[Arrays]:
 
         def look(name: str) -> StoredArray:
             if name not in tensors:
-                values = _listed(source, name, names[name])
+                values = np.array(json.loads(names[name]), dtype=np.str_)
                 return StoredArray(values.shape, values.dtype, lambda start, stop: values)
             part = file.get_slice(name)
             dtype = _SAFETENSORS.get(part.get_dtype())
             if dtype is None:
                 came = f"{name!r} of type {part.get_dtype()}"
-                repair = "Normalise in float32 and save that."
-                raise source.refuse("must hold numbers that numpy knows", came, repair)
+                raise source.refuse("must hold numbers that numpy knows", came, "Save float32.")
             shape = tuple(part.get_shape())
-
-            def rows(start: int, stop: int) -> NDArray[Any]:
-                return np.asarray(part[start:stop] if shape else file.get_tensor(name))
-
-            return StoredArray(shape, np.dtype(dtype), rows)
+            return StoredArray(shape, np.dtype(dtype), lambda i, j: np.asarray(part[i:j]))
 
         yield {name: partial(look, name) for name in (*tensors, *names)}
 
 
-def _listed(source: Source, key: str, text: str) -> NDArray[Any]:
-    names = json.loads(text)
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        came = f"{text[:60]!r}"
-        raise source.refuse(f"must hold {key!r} as a JSON list of strings", came, "Write one.")
-    return np.array(names, dtype=np.str_)
+def _sliced(array: Any) -> StoredArray:
+    """An array of HDF5 or Zarr, which is read by slicing."""
+    shape, dtype = tuple(array.shape or ()), array.dtype
+    extra = _bytes(array.chunks, dtype) if array.chunks else 0
+    return StoredArray(shape, dtype, lambda i, j: np.asarray(array[i:j]), extra)
+
+
+# Zarr: known codecs only, and every chunk is checked before it is decoded
+
+#: Checks what was read of an array: its bytes, and the range of them that zarr wanted.
+Check = Callable[[bytes, Any], None]
+
+_METADATA = ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")
+#: A chunk may unfold to this multiple of what its shape and type declare, since filters may widen it.
+_WIDENED = 8
+#: Bytes allowed for a string of variable length.
+_STRING = 4096
+#: Offset of an inner chunk that a shard does not have.
+_ABSENT = 2**64 - 1
 
 
 @contextmanager
 def _zarr(source: Source) -> Iterator[Arrays]:
-    from hullcal.io import zarr_files
+    """A folder or a zip; an array without a group is called probs."""
+    zarr, storage = source.needs("zarr"), source.needs("zarr.storage")
+    if source.path.is_dir():
+        children = sorted(each.name for each in source.path.iterdir() if each.is_dir())
+        store = storage.LocalStore(source.path, read_only=True)
+    else:
+        # Opened here first, since this says what is wrong with an archive and its store does not.
+        with zipfile.ZipFile(source.path) as archive:
+            inside = (name.partition("/") for name in archive.namelist())
+            children = list(dict.fromkeys(first for first, slash, _ in inside if slash))
+        store = storage.ZipStore(source.path, mode="r")
+    with closing(_checked_store()(store)) as checked:
+        root = zarr.open(store=checked, mode="r")
+        # One by one: if zarr opens all at once and two are damaged, asyncio prints a traceback.
+        alone = isinstance(root, zarr.Array)
+        found = {"probs": root} if alone else {name: root.get(name) for name in children}
+        arrays = {name: each for name, each in found.items() if isinstance(each, zarr.Array)}
 
-    with zarr_files.opened(source) as (names, look):
-        yield {name: partial(lambda name: _sliced(look(name)), name) for name in names}
+        def look(array: Any) -> StoredArray:
+            checked.checks[array.path] = _check_of(source, array)
+            return _sliced(array)
+
+        yield {name: partial(look, array) for name, array in arrays.items()}
 
 
-def _sliced(array: Any) -> StoredArray:
-    """An array of HDF5 or Zarr, which is read by slicing."""
-    shape, dtype, chunks = tuple(array.shape or ()), array.dtype, array.chunks
+@cache
+def _checked_store() -> Any:
+    from zarr.storage import WrapperStore
 
-    def rows(start: int, stop: int) -> NDArray[Any]:
-        return np.asarray(array[start:stop] if shape else array[...])
+    class CheckedStore(WrapperStore[Any]):
+        """A store that looks at every chunk before zarr's codecs do: their C code believes it."""
 
-    return StoredArray(shape, dtype, rows, extra=_bytes(chunks, dtype) if chunks else 0)
+        def __init__(self, store: Any) -> None:
+            super().__init__(store)
+            self.checks: dict[str, Check] = {}
+
+        async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
+            buffer = await super().get(key, prototype, byte_range)
+            array = "" if "" in self.checks else key.partition("/")[0]
+            if buffer is not None and array in self.checks and not key.endswith(_METADATA):
+                self.checks[array](buffer.to_bytes(), byte_range)
+            return buffer
+
+    return CheckedStore
 
 
-_OPENERS: dict[str, Callable[[Source], AbstractContextManager[Arrays]]] = {
+def _check_of(source: Source, array: Any) -> Check:
+    """Refuse an array that needs other codecs than Zarr's own, or unpacks in several steps."""
+    metadata = array.metadata.to_dict()
+    codecs = metadata.get("codecs")
+    if codecs is None:  # version 2 of the format
+        codecs = [*(metadata["filters"] or ()), metadata["compressor"]]
+    shard: dict[str, Any] = {}
+    if len(codecs) == 1 and codecs[0] and _name(codecs[0]) == "sharding_indexed":
+        shard = codecs[0]["configuration"]
+        codecs = shard["codecs"]
+    names = [_name(each) for each in codecs if each]
+    if "pickle" in names:
+        raise source.python_objects()
+    index = [_name(each) for each in shard.get("index_codecs", ())]
+    usual = not shard or (index == ["bytes", "crc32c"] and shard["index_location"] == "end")
+    summed = names[-1:] == ["crc32c"]
+    packed = names[:-1] if summed else names
+    if not usual or not _KNOWN.issuperset(names) or not _UNFOLDED.keys().isdisjoint(packed[:-1]):
+        came = f"the codecs {', '.join([*names, *index])[:200]!r}"
+        repair = "Write it again with one compressor, such as zstd, as the last codec."
+        raise source.refuse("must be packed by zarr's own codecs in the usual way", came, repair)
+    size_of = _UNFOLDED.get(packed[-1]) if packed else None
+    itemsize = _STRING if array.dtype.kind in "OT" else array.dtype.itemsize
+    limit = _WIDENED * itemsize * math.prod(array.chunks)
+    n_inner = math.prod(map(operator.floordiv, array.shards, array.chunks)) if shard else 0
+
+    def check_chunk(data: bytes) -> None:
+        # A checksum is the last four bytes.
+        if size_of is not None and size_of(data[:-4] if summed else data, limit) > limit:
+            raise ValueError(f"a chunk of {len(data)} bytes unfolds beyond its shape and type")
+
+    def check(data: bytes, byte_range: Any) -> None:
+        if not n_inner or (byte_range is not None and not hasattr(byte_range, "suffix")):
+            check_chunk(data)
+        elif byte_range is None:  # a whole shard; its end alone is the index
+            ends = np.frombuffer(data[-16 * n_inner - 4 : -4], dtype="<u8").tolist()
+            for offset, length in zip(ends[::2], ends[1::2], strict=True):
+                if offset != _ABSENT:
+                    check_chunk(data[offset : offset + length])
+
+    return check
+
+
+def _name(codec: Any) -> str:
+    return str(codec.get("name", codec.get("id"))).removeprefix("numcodecs.")
+
+
+def _blosc(frame: bytes, limit: int) -> int:
+    """The last three numbers of the header, of 16 bytes, are the sizes of data, block and frame."""
+    size = int.from_bytes(frame[12:16], "little")
+    if not 16 <= size <= len(frame):
+        raise ValueError(f"a Blosc frame of {len(frame)} bytes that claims {size}")
+    return int.from_bytes(frame[4:8], "little")
+
+
+def _zstd(frame: bytes, limit: int) -> int:
+    """The header (RFC 8878) says the size, unless it was written as a stream."""
+    descriptor = frame[4]
+    single = descriptor >> 5 & 1
+    width = (single, 2, 4, 8)[descriptor >> 6]
+    if width == 0:
+        raise ValueError("a zstd frame that does not say its size")
+    start = 6 - single + (0, 1, 2, 4)[descriptor & 3]
+    return int.from_bytes(frame[start : start + width], "little") + (256 if width == 2 else 0)
+
+
+#: How many bytes a compressor will give; of those that do not say it, no more are unpacked than allowed.
+_UNFOLDED: dict[str, Callable[[bytes, int], int]] = {
+    "blosc": _blosc,
+    "zstd": _zstd,
+    "lz4": lambda data, limit: int.from_bytes(data[:4], "little"),
+    "zlib": lambda data, limit: len(zlib.decompressobj().decompress(data, limit + 1)),
+    "gzip": lambda data, limit: len(gzip.GzipFile(fileobj=io.BytesIO(data)).read(limit + 1)),
+    "bz2": lambda data, limit: len(bz2.BZ2File(io.BytesIO(data)).read(limit + 1)),
+    "lzma": lambda data, limit: len(lzma.LZMADecompressor().decompress(data, limit + 1)),
+}
+# The file chooses who decodes it, and numcodecs offers to unpickle: only these may.
+# fmt: off
+_KNOWN = _UNFOLDED.keys() | {
+    "adler32", "astype", "bitround", "bytes", "crc32", "crc32c", "delta", "endian",
+    "fixedscaleoffset", "fletcher32", "jenkins_lookup3", "packbits", "quantize", "shuffle",
+    "transpose", "vlen-utf8",
+}
+# fmt: on
+
+ARRAYS: dict[str, Callable[[Source], AbstractContextManager[Arrays]]] = {
     ".npy": _npy,
     ".npz": _npz,
     ".h5": _hdf5,
@@ -242,4 +356,3 @@ _OPENERS: dict[str, Callable[[Source], AbstractContextManager[Arrays]]] = {
     ".zarr": _zarr,
     ".safetensors": _safetensors,
 }
-ARRAYS = tuple(_OPENERS)

@@ -17,57 +17,28 @@ from numpy.typing import NDArray
 from hullcal._validation import refusal
 from hullcal.io.writing import write_atomic
 
-__all__ = [
-    "JOURNAL",
-    "LOCK",
-    "Journal",
-    "Key",
-    "Words",
-    "check_folder",
-    "columns_of",
-    "configuration_of",
-    "locked",
-]
-
 JOURNAL, LOCK = "journal.jsonl", ".lock"
 FORMAT = 2
 
 #: A block: what it is of (a cell, a part of a test), its first data set or resample, the first after it.
 Key = tuple[str, int, int]
 
-
-@dataclass(frozen=True, slots=True)
-class Words:
-    """How messages call the parameters, and what they advise where a journal cannot be used."""
-
-    folder: str = "folder"
-    resume: str = "resume"
-    start_over: str = "start over with `force=True`"
+_REPAIR = "Choose another folder, or delete this one."
 
 
-_OF_A_STUDY = Words()
-
-
+@dataclass
 class Journal:
     """Finished blocks of one configuration: a header line, then a line of values for each block.
 
     A line is on the disk before the next is begun, so only the last can be torn.
-
-    Attributes
-    ----------
-    path : Path
-    blocks : dict
-        What was found on opening and what was added since, by block.
     """
 
-    def __init__(
-        self, path: Path, blocks: dict[Key, Any], file: int, stack: contextlib.ExitStack
-    ) -> None:
-        self.path = path
-        self.blocks = blocks
-        self._file = file
-        self._stack = stack
-        self._torn: OSError | None = None
+    path: Path
+    #: What was found on opening and what was added since.
+    blocks: dict[Key, Any]
+    _file: int
+    _stack: contextlib.ExitStack
+    _torn: OSError | None = None
 
     @classmethod
     def open(
@@ -77,39 +48,24 @@ class Journal:
         *,
         resume: bool,
         new: bool = False,
-        words: Words = _OF_A_STUDY,
+        parameter: str = "folder",
     ) -> Self:
-        """Open the folder's journal, or begin one.
+        """Open the journal of a folder that exists, or begin one with all that determines the numbers.
 
-        Parameters
-        ----------
-        folder : Path
-            Exists.
-        configuration : mapping
-            All that determines the numbers.
-        resume : bool
-            Whether an existing journal is continued; otherwise it is replaced.
-        new : bool
-            Whether there must be none: another process may have begun one since the caller looked.
-        words : Words
-            For messages.
-
-        Raises
-        ------
-        InvalidInputError
-            If another process has the folder, or the journal is damaged or of another configuration.
+        An existing journal is continued if `resume`, otherwise replaced; if `new`, it is refused, since
+        another process has begun it since the caller looked. Messages call the folder `parameter`.
         """
         path = folder / JOURNAL
         with contextlib.ExitStack() as stack:
-            stack.enter_context(locked(folder, words.folder))
-            header = _header(configuration, words)
+            stack.enter_context(locked(folder, parameter))
+            header = _header(configuration, parameter)
             if new and path.exists():
                 came = f"{str(folder)!r} with a journal that has just been begun"
                 rule, repair = "must not hold a study yet", "Choose another folder."
-                raise refusal(words.folder, rule, came, repair)
+                raise refusal(parameter, rule, came, repair)
             blocks: dict[Key, Any] = {}
             if resume and path.exists():
-                blocks, length = _read(path, header, words)
+                blocks, length = _read(path, header, parameter)
                 os.truncate(path, length)  # a line after a torn one would be lost with it
             else:
                 write_atomic(path, _line(header), force=True)
@@ -195,23 +151,20 @@ def columns_of(columns: Mapping[str, Any], names: Sequence[str]) -> NDArray[np.f
     """Columns of a block as one array; None if some are missing, unequal in shape, or no numbers."""
     try:
         found = np.array([columns[name] for name in names], dtype=np.object_)
-        return found.astype(np.float64) if all(map(_is_number, found.flat)) else None
+        # Text is a number only for those that JSON does not have, and a truth value never is.
+        texts = {each for each in found.ravel().tolist() if type(each) not in (int, float)}
+        return found.astype(np.float64) if texts <= {"inf", "-inf", "nan"} else None
     except (KeyError, ValueError, TypeError, OverflowError):
         return None
 
 
-def _is_number(value: object) -> bool:
-    # Booleans are not, nor is text other than that for numbers which JSON does not have.
-    return type(value) in (int, float) or value in ("inf", "-inf", "nan")
-
-
-def _header(configuration: Mapping[str, Any], words: Words) -> dict[str, Any]:
+def _header(configuration: Mapping[str, Any], parameter: str) -> dict[str, Any]:
     try:
         text = json.dumps(configuration, sort_keys=True)
     except (TypeError, ValueError) as error:
-        repair = f"Leave `{words.folder}` out, or name measures and searches by strings."
+        repair = f"Leave `{parameter}` out, or name measures and searches by strings."
         rule = "needs settings that can be written down as JSON"
-        raise refusal(words.folder, rule, str(error), repair) from error
+        raise refusal(parameter, rule, str(error), repair) from error
     digest = hashlib.sha256(text.encode()).hexdigest()
     return {"format": FORMAT, "hash": digest, "configuration": json.loads(text)}
 
@@ -229,51 +182,40 @@ def _parsed(line: bytes) -> dict[str, Any]:
         return {}
 
 
-def _read(path: Path, header: Mapping[str, Any], words: Words) -> tuple[dict[Key, Any], int]:
+def _read(path: Path, header: Mapping[str, Any], parameter: str) -> tuple[dict[Key, Any], int]:
     """Blocks of a journal, and the length of its sound part."""
     lines = path.read_bytes().splitlines(keepends=True)
-    _check_same(_parsed(lines[0]) if lines else {}, header, path, words)
+    _check_same(_parsed(lines[0]) if lines else {}, header, path, parameter)
     blocks: dict[Key, Any] = {}
     length = len(lines[0])
     for number, line in enumerate(lines[1:], start=2):
         content = _parsed(line)
         if not content and number == len(lines):
             break
-        block, columns = content.get("block"), content.get("columns")
-        if (
-            not isinstance(block, list)
-            or [type(each) for each in block] != [str, int, int]
-            or not isinstance(columns, dict)
-        ):
+        block, columns = content.get("block", ()), content.get("columns")
+        kinds = [type(each) for each in block] if isinstance(block, list) else []
+        if kinds != [str, int, int] or not isinstance(columns, dict):
             came = f"line {number} of {path} damaged, which no interrupted run does"
-            repair = f"Delete that line to compute its block again, or {words.start_over}."
-            raise refusal(words.resume, "needs a sound journal", came, repair)
+            repair = f"Delete that line to compute its block again. {_REPAIR}"
+            raise refusal(parameter, "needs a sound journal", came, repair)
         blocks[block[0], block[1], block[2]] = columns
         length += len(line)
     return blocks, length
 
 
 def _check_same(
-    found: Mapping[str, Any], wanted: Mapping[str, Any], path: Path, words: Words
+    found: Mapping[str, Any], wanted: Mapping[str, Any], path: Path, parameter: str
 ) -> None:
-    kinds = {"format": int, "hash": str, "configuration": dict}
-    if any(type(found.get(name)) is not kind for name, kind in kinds.items()):
+    if any(type(found.get(name)) is not type(value) for name, value in wanted.items()):
         came = f"{path} without its first line"
-        repair = f"Choose another folder, or {words.start_over}."
-        raise refusal(words.resume, "needs a journal of hullcal", came, repair)
-    if found["format"] != FORMAT:
-        came = f"format {found['format']} in {path}"
-        repair = "Use the version of hullcal that wrote it, or another folder."
-        raise refusal(words.resume, f"needs a journal of format {FORMAT}", came, repair)
-    if found["hash"] != wanted["hash"]:
-        old, new = found["configuration"], wanted["configuration"]
+        raise refusal(parameter, "needs a journal of hullcal", came, _REPAIR)
+    if any(found[name] != wanted[name] for name in ("format", "hash")):
+        old, new = ({"format": each["format"], **each["configuration"]} for each in (found, wanted))
         differences = "; ".join(
             f"{name}: {json.dumps(old.get(name))} there, {json.dumps(new.get(name))} now"
             for name in sorted({*old, *new})
             if old.get(name) != new.get(name)
         )
         came = f"another one in {path} ({differences})"
-        repair = (
-            f"Repeat the options of the first run, choose another folder, or {words.start_over}."
-        )
-        raise refusal(words.resume, "needs the same configuration", came, repair)
+        repair = f"Repeat the options of the first run. {_REPAIR}"
+        raise refusal(parameter, "needs the same configuration", came, repair)

@@ -6,21 +6,18 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation import refusal
-from hullcal.io.array_files import ARRAYS, Arrays, StoredArray, open_arrays
-from hullcal.io.forms import labels_in, read_table
+from hullcal.io.array_files import ARRAYS, Arrays, StoredArray
 from hullcal.io.source import Dataset, Source
-from hullcal.io.tables import TABLES, label_values, read_lines
-
-__all__ = ["Parts", "read", "read_labels"]
+from hullcal.io.tables import TABLES, Table, label_values, labels_in, read_lines, read_table
 
 _PICKLED = (".pkl", ".pickle", ".pt", ".pth", ".joblib")
 
@@ -75,7 +72,7 @@ def read(
     else:
         sources = [Source.of(each, "member_files") for each in files]
         data = _stacked(
-            sources, [_one_member(each, probs_key, labels_key, beside) for each in sources]
+            sources, [_read_one(each, probs_key, labels_key, beside) for each in sources]
         )
     truth = data.labels if beside else None
     if labels is not None and needs_labels:
@@ -91,41 +88,46 @@ def read(
 def read_labels(source: Source, labels_key: str, classes: tuple[Any, ...] | None) -> NDArray[Any]:
     """Read labels by the ending of their file; `classes` tells names from positions."""
     _check(source, (*ARRAYS, *TABLES, ".txt"))
-    with source.guarded(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        if source.suffix == ".txt":
+    if source.suffix == ".txt":
+        with source.guarded():
             return label_values(read_lines(source), classes)
-        if source.suffix in TABLES:
-            with TABLES[source.suffix](source) as table:
-                return label_values(labels_in(table, labels_key), classes)
-        with open_arrays(source) as arrays:
-            array = arrays[_key(source, arrays, labels_key, "labels_key")]()
-            n_rows = array.shape[0] if array.shape else 0
-            source.check_fits(array.needs(0, n_rows))
-            return np.asarray(array.read(0, n_rows))
+    with _opened(source) as found:
+        if isinstance(found, Table):
+            return label_values(labels_in(found, labels_key), classes)
+        return found[_key(source, found, labels_key, "labels_key")]().whole(source)
 
 
 def _read_one(source: Source, probs_key: str, labels_key: str, labelled: bool) -> Dataset:
     """Read predictions, and what else the file tells, by its ending."""
     _check(source, (*ARRAYS, *TABLES))
+    with _opened(source) as found:
+        if isinstance(found, Table):
+            return read_table(found, labels_key)
+        parts = Parts(source, found, probs_key, labels_key if labelled else None)
+        probs, labels = parts.read(0, None)
+        return Dataset(probs=probs, labels=labels, classes=parts.classes, members=parts.members)
+
+
+def open_file(source: Source) -> AbstractContextManager[Table | Arrays]:
+    """Open a file by its ending; a folder is a Zarr store."""
+    openers: dict[str, Callable[[Source], AbstractContextManager[Table | Arrays]]]
+    openers = {**ARRAYS, **TABLES}
+    return openers.get(source.suffix, ARRAYS[".zarr"])(source)
+
+
+@contextmanager
+def _opened(source: Source) -> Iterator[Table | Arrays]:
     with source.guarded(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a library's notes on how the file was written
-        if source.suffix in TABLES:
-            with TABLES[source.suffix](source) as table:
-                return read_table(table, labels_key)
-        with open_arrays(source) as arrays:
-            parts = Parts(source, arrays, probs_key, labels_key if labelled else None)
-            probs, labels = parts.read(0, None)
-            return Dataset(probs=probs, labels=labels, classes=parts.classes, members=parts.members)
+        with open_file(source) as found:
+            yield found
 
 
 def _check(source: Source, known: tuple[str, ...]) -> None:
     if source.suffix in _PICKLED:
         raise source.python_objects()
     if source.suffix == "" and source.path.is_dir():
-        repair = (
-            'Shards in a folder are for the engine of Dask: pass its path with `engine="dask"`.'
-        )
+        repair = 'Shards are for the engine of Dask: pass their folder with `engine="dask"`.'
         raise source.refuse("must be a file, or a Zarr store", "a folder", repair)
     if source.suffix not in known:
         came = f"the ending {source.suffix!r}"
@@ -140,16 +142,15 @@ class Parts:
         self, source: Source, arrays: Arrays, probs_key: str, labels_key: str | None
     ) -> None:
         self._source = source
-        self._key = key = _key(source, arrays, probs_key, "probs_key", labels_key)
-        self._probs = arrays[key]()
+        self._key = _key(source, arrays, probs_key, "probs_key", labels_key)
+        self._probs = arrays[self._key]()
         self.shape, self.dtype = self._probs.shape, self._probs.dtype
         self.labels: StoredArray | None = None
         if labels_key not in (None, "labels") and labels_key not in arrays:
             raise _missing(source, arrays, str(labels_key), "labels_key")
-        if labels_key is not None and labels_key in arrays and labels_key != key:
+        if labels_key is not None and labels_key in arrays and labels_key != self._key:
             self.labels = arrays[labels_key]()
-            self._check_not_swapped(labels_key, self.labels.shape)
-        self._check_probs()
+        self._check_probs(labels_key)
         if self.labels is not None:
             _check_labels(source, self.labels.shape, self.shape)
         self.labelled = self.labels is not None
@@ -160,11 +161,10 @@ class Parts:
     def read(self, start: int, stop: int | None) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """Predictions and labels of the rows from `start` to `stop` - 1, or to their own ends."""
         arrays = [self._probs] if self.labels is None else [self._probs, self.labels]
-        ends = [each.shape[0] if stop is None else stop for each in arrays]
-        needed = [each.needs(start, end) for each, end in zip(arrays, ends, strict=True)]
-        self._source.check_fits(sum(needed))
-        found = [each.read(start, end) for each, end in zip(arrays, ends, strict=True)]
-        return found[0], found[1] if self.labels is not None else None
+        ends = [(each, each.shape[0] if stop is None else stop) for each in arrays]
+        self._source.check_fits(sum(each.needs(start, end) for each, end in ends))
+        probs, *labels = (each.read(start, end) for each, end in ends)
+        return probs, labels[0] if labels else None
 
     def _names(self, arrays: Arrays, key: str) -> tuple[Any, ...] | None:
         if key not in arrays or key == self._key:
@@ -174,29 +174,23 @@ class Parts:
         if len(array.shape) != 1 or array.shape[0] > max(self.shape):
             came, repair = f"{key!r} of shape {array.shape}", "Save a list of names."
             raise self._source.refuse(f"must hold a name for each of the {key}", came, repair)
-        self._source.check_fits(array.needs(0, array.shape[0]))
-        return tuple(array.read(0, array.shape[0]).tolist())
+        return tuple(array.whole(self._source).tolist())
 
-    def _check_probs(self) -> None:
+    def _check_probs(self, labels_key: str | None) -> None:
         shape, dtype = self.shape, self.dtype
         # Beyond addresses, whatever little is stored.
         size = math.prod(max(1, int(length)) for length in shape) * max(1, dtype.itemsize)
         if len(shape) not in (2, 3) or size > sys.maxsize:
             rule = "must hold predictions of shape (n_samples, n_members, n_classes)"
-            repair = "One classifier has (n_samples, n_classes)."
-            raise self._source.refuse(rule, f"shape {shape}", repair)
+            came, repair = f"shape {shape}", "One classifier has (n_samples, n_classes)."
+            if self.labels is not None:
+                came += f" and labels of shape {self.labels.shape}"
+                keys = f"`probs_key={labels_key!r}` and `labels_key={self._key!r}`"
+                repair += f" If they are swapped, pass {keys}."
+            raise self._source.refuse(rule, came, repair)
         if dtype.kind not in "biuf" and dtype.name != "bfloat16":
             repair = "Save probabilities as float32 or float64."
             raise self._source.refuse("must hold numbers", f"an array of type {dtype}", repair)
-
-    def _check_not_swapped(self, labels_key: str, labels: tuple[int, ...]) -> None:
-        """Refuse predictions and labels saved under each other's name, as their axes tell."""
-        probs, key = self.shape, self._key
-        if len(probs) < len(labels) and (len(probs) == 1 or len(labels) == 3):
-            rule = f"must hold predictions as {key!r} and labels as {labels_key!r}"
-            came = f"{key!r} of shape {probs} and {labels_key!r} of shape {labels}"
-            repair = f"They look swapped: pass `probs_key={labels_key!r}` and `labels_key={key!r}`."
-            raise self._source.refuse(rule, came, repair)
 
 
 def _check_labels(source: Source, labels: tuple[int, ...], probs: tuple[int, ...]) -> None:
@@ -232,67 +226,45 @@ def _missing(source: Source, arrays: Arrays, key: str, parameter: str) -> Except
 
 
 def _listed(member_files: Any) -> list[Any]:
-    if member_files is None:
-        return []
     if isinstance(member_files, str | bytes | os.PathLike):
         return [member_files]
-    try:
-        return list(member_files)
-    except TypeError as error:
-        came = f"an object of type {type(member_files).__name__}"
-        repair = "Pass a list of paths."
-        raise refusal("member_files", "must be paths of files", came, repair) from error
-
-
-def _one_member(source: Source, probs_key: str, labels_key: str, labelled: bool) -> Dataset:
-    data = _read_one(source, probs_key, labels_key, labelled)
-    shape = data.probs.shape
-    if len(shape) == 3 and shape[1] == 1:
-        return replace(data, probs=data.probs[:, 0, :])
-    if len(shape) != 2:
-        rule = "must hold one member each, of shape (n_samples, n_classes)"
-        raise source.refuse(rule, f"shape {shape}", "Pass a file of several members as `path`.")
-    return data
+    if member_files is None or isinstance(member_files, Iterable):
+        return [] if member_files is None else list(member_files)
+    came = f"an object of type {type(member_files).__name__}"
+    raise refusal("member_files", "must be paths of files", came, "Pass a list of paths.")
 
 
 def _stacked(sources: list[Source], members: list[Dataset]) -> Dataset:
     """Put members side by side; their files must agree in shape, labels and classes."""
-    first = members[0].probs
+    alone: list[NDArray[Any]] = []
+    known: dict[str, Any] = {"shape": None, "labels": None, "classes": None}
     for source, member in zip(sources, members, strict=True):
-        if member.probs.shape != first.shape:
-            came = f"shape {member.probs.shape}, and {first.shape} in {sources[0].shown}, not"
-            raise source.refuse("must agree in shape", came, "Predict the same rows with all.")
-    kind = np.result_type(*(member.probs.dtype for member in members))
-    sources[0].check_fits(first.size * len(members) * kind.itemsize)
-    return Dataset(
-        probs=np.stack([member.probs for member in members], axis=1),
-        labels=_agreed(sources, [member.labels for member in members], "labels"),
-        classes=_agreed(sources, [member.classes for member in members], "classes"),
-        members=_member_names([source.path for source in sources]),
-    )
-
-
-def _agreed(sources: list[Source], values: list[Any], what: str) -> Any:
-    """What the files that have labels or classes all say; None if none has."""
-    known = [i for i, value in enumerate(values) if value is not None]
-    for i in known[1:]:
-        if not np.array_equal(values[known[0]], values[i]):
-            came = f"other {what} than {sources[known[0]].shown} has"
-            repair = "Save the same rows and classes for all members."
-            raise sources[i].refuse(f"must agree in {what}", came, repair)
-    return values[known[0]] if known else None
-
-
-def _member_names(paths: list[Path]) -> tuple[str, ...]:
-    """Name members after their files; after the folder too where files have the same name."""
-    names = [path.stem for path in paths]
+        probs = member.probs
+        if probs.ndim == 3 and probs.shape[1] != 1:
+            rule, came = "must hold one member each", f"{probs.shape[1]} of them"
+            raise source.refuse(rule, came, "Pass a file of several members as `path`.")
+        alone.append(probs[:, 0] if probs.ndim == 3 else probs)
+        own = {"shape": alone[-1].shape, "labels": member.labels, "classes": member.classes}
+        for what, value in own.items():
+            if known[what] is None:
+                known[what] = value
+            elif value is not None and not np.array_equal(known[what], value):
+                others = ", ".join(each.shown for each in sources if each is not source)
+                came = f"another {what} than in {others[:200]},"
+                raise source.refuse(
+                    f"must agree in {what}", came, "Predict the same rows with all."
+                )
+    sources[0].check_fits(sum(each.size for each in alone) * np.result_type(*alone).itemsize)
+    # Named after their files; after the folder too where files have the same name.
+    names = [source.path.stem for source in sources]
     if len(set(names)) < len(names):
-        names = [f"{path.parent.name}/{path.stem}" for path in paths]
-    taken: dict[str, None] = {}
-    for name in names:
-        unique, number = name, 1
-        while unique in taken:
-            number += 1
-            unique = f"{name}-{number}"
-        taken[unique] = None
-    return tuple(taken)
+        names = [f"{source.path.parent.name}/{source.path.stem}" for source in sources]
+    earlier = [names[:i].count(name) for i, name in enumerate(names)]
+    return Dataset(
+        probs=np.stack(alone, axis=1),
+        labels=known["labels"],
+        classes=known["classes"],
+        members=tuple(
+            f"{name}-{i + 1}" if i else name for name, i in zip(names, earlier, strict=True)
+        ),
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from importlib.metadata import version
 from typing import Any, NoReturn
@@ -18,13 +18,21 @@ from hullcal.io.source import Source
 from hullcal.io.writing import as_text, csv_line, write_atomic
 from hullcal.results import CalibrationTestResult, Result, adjust
 
-__all__ = ["from_json", "read_json", "to_csv", "to_json", "versions", "write_csv", "write_json"]
-
 #: Public names of the classes, by kind; loaded when needed, since one brings compiled code along.
 _KINDS = {
     "calibration_test": "CalibrationTestResult",
     "minimize": "MinimizeResult",
     "classical_test": "ClassicalTestResult",
+}
+#: Declared types of fields that are lists in JSON, with that of their items; then the simple ones.
+_ITEMS = {
+    "NDArray[np.float64]": "float",
+    "tuple[str, ...]": "str",
+    "tuple[Note, ...]": "dict[str, Any]",
+}
+_TYPES = {
+    **{"str": (str,), "int": (int,), "bool": (bool,), "dict[str, Any]": (dict,)},
+    **{"list": (list,), "number": (int, float)},
 }
 _WORDS = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
 # fmt: off
@@ -88,7 +96,7 @@ def from_json(text: str | bytes) -> list[Any]:
     list of results
     """
     try:
-        document = json.loads(text, parse_constant=_no_constant)
+        document = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_each_once)
         entries = document["results"]
         if not isinstance(entries, list) or not isinstance(document["version"], str):
             raise TypeError("`results` is no list, or `version` no string")
@@ -130,19 +138,16 @@ def to_csv(results: Result | Sequence[Result]) -> str:
         formula begins with an apostrophe.
     """
     listed = _listed(results)
-    families: dict[Any, list[int]] = {}
-    for i, result in enumerate(listed):
-        if hasattr(result, "pvalue"):
-            families.setdefault(getattr(result, "null", None), []).append(i)
-    adjusted: dict[int, Any] = {}
-    for family in families.values():
-        values = adjust([listed[i] for i in family]).tolist()
-        adjusted |= dict(zip(family, values, strict=True))
+    adjusted: dict[int, float] = {}
+    tests = [result for result in listed if hasattr(result, "pvalue")]
+    for null in {getattr(test, "null", None) for test in tests}:
+        family = [test for test in tests if getattr(test, "null", None) == null]
+        adjusted |= dict(zip(map(id, family), adjust(family).tolist(), strict=True))
     lines = [csv_line(_COLUMNS)]
-    for i, result in enumerate(listed):
-        row = _row(_entry(result)) | {"adjusted_pvalue": adjusted.get(i)}
+    for result in listed:
+        row = _row(_entry(result)) | {"adjusted_pvalue": adjusted.get(id(result))}
         if isinstance(result, CalibrationTestResult):
-            row["adjusted_rejected"] = adjusted[i] <= result.alpha
+            row["adjusted_rejected"] = adjusted[id(result)] <= result.alpha
         lines.append(csv_line(_cell(column, row.get(column)) for column in _COLUMNS))
     return "".join(lines)
 
@@ -163,48 +168,37 @@ def _listed(results: Any) -> list[Result]:
     several = not isinstance(results, Result) and isinstance(results, Sequence)
     listed = list(results) if several else [results]
     for each in listed:
-        _kind(each)
+        if _kind(each) is None:
+            came = f"an object of type {type(each).__name__}"
+            rule, repair = "must be results of hullcal", "Pass what a test gave back."
+            raise refusal("results", rule, came, repair)
     return listed
 
 
-def _kind(result: Any) -> str:
-    known = {cls.__name__ for cls in type(result).__mro__}
-    if isinstance(result, Result):
-        for kind, name in _KINDS.items():
-            if name in known:
-                return kind
-    came = f"an object of type {type(result).__name__}"
-    raise refusal("results", "must be results of hullcal", came, "Pass what a test gave back.")
+def _kind(result: Any) -> str | None:
+    return next((kind for kind, name in _KINDS.items() if type(result).__name__ == name), None)
 
 
 def _entry(result: Result) -> dict[str, Any]:
     """The kind and fields of a result, and what follows from them, as JSON knows them."""
     data = result.to_dict()
-    written = {
-        name: _wrapped(value) if name in ("settings", "notes") else _word(value)
-        for name, value in data.items()
-    }
-    derived = {
-        name: _word(getattr(result, name))
+    data |= {
+        name: getattr(result, name)
         for name in _DERIVED
         if name not in data and hasattr(result, name)
     }
-    return {"kind": _kind(result), **written, **derived}
+    free = ("settings", "notes")  # which may hold any text
+    written = {name: _word(value, wrap=name in free) for name, value in data.items()}
+    return {"kind": _kind(result), **written}
 
 
 def _result(entry: Any) -> Result:
     """The result that an entry describes; every field must have its type."""
-    if not isinstance(entry, dict):
-        raise TypeError("a result is an object")
-    kind = entry.get("kind")
-    if not isinstance(kind, str) or kind not in _KINDS:
-        repair = f"Known are {', '.join(_KINDS)}."
-        raise refusal("kind", "must be a kind of result", repr(kind)[:60], repair)
-    cls: type[Result] = getattr(hullcal, _KINDS[kind])
+    cls: type[Result] = getattr(hullcal, _KINDS[entry["kind"]])
     types = {each.name: str(each.type) for each in fields(cls)}
     return cls.from_dict(
         {
-            name: _READERS[types[name]](name, value) if name in types else value
+            name: _read(types[name], value) if name in types else value
             for name, value in entry.items()
             if name in types or name not in ("kind", *_DERIVED)
         }
@@ -215,28 +209,21 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name}, which strict JSON does not have")
 
 
-def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a key twice")
+    return dict(pairs)
 
 
-def _word(value: Any) -> Any:
-    """Replace numbers that JSON does not have by their words."""
-    value = _plain(value)
+def _word(value: Any, *, wrap: bool = False) -> Any:
+    """Replace numbers that JSON does not have by their words, wrapped where text may be any."""
+    value = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
     if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return [_word(each) for each in value] if isinstance(value, list | tuple) else value
-
-
-def _wrapped(value: Any) -> Any:
-    """Do the same where a string may also be just that string."""
-    value = _plain(value)
+        word = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        return {"float": word} if wrap else word
     if isinstance(value, Mapping):
-        return {key: _wrapped(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_wrapped(each) for each in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"float": _word(value)}
-    return value
+        return {key: _word(each, wrap=wrap) for key, each in value.items()}
+    return [_word(each, wrap=wrap) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _unwrapped(value: Any) -> Any:
@@ -247,43 +234,17 @@ def _unwrapped(value: Any) -> Any:
     return [_unwrapped(each) for each in value] if isinstance(value, list) else value
 
 
-def _number(name: str, value: Any) -> float:
-    if isinstance(value, str):
-        return _WORDS[value]
-    if type(value) not in (int, float):
-        raise TypeError(f"{name} is no number")
-    return float(value)
-
-
-def _exactly(kind: type) -> Callable[[str, Any], Any]:
-    def check(name: str, value: Any) -> Any:
-        if type(value) is not kind:
-            raise TypeError(f"{name} is no {kind.__name__}")
-        return value
-
-    return check
-
-
-def _list_of(check: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
-    return lambda name, value: [check(name, each) for each in _exactly(list)(name, value)]
-
-
-def _optional(check: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
-    return lambda name, value: None if value is None else check(name, value)
-
-
-#: How a field is read, by its declared type.
-_READERS: dict[str, Callable[[str, Any], Any]] = {
-    "float": _number,
-    "NDArray[np.float64]": _list_of(_number),
-    "str": _exactly(str),
-    "int": _exactly(int),
-    "bool": _exactly(bool),
-    "dict[str, Any]": lambda name, value: _unwrapped(_exactly(dict)(name, value)),
-    "tuple[Note, ...]": _list_of(lambda name, value: _unwrapped(_exactly(dict)(name, value))),
-    "int | None": _optional(_exactly(int)),
-    "tuple[str, ...] | None": _optional(_list_of(_exactly(str))),
-}
+def _read(kind: str, value: Any) -> Any:
+    """A field as its declared type wants it; a value of another type is refused."""
+    if kind.endswith(" | None"):
+        return None if value is None else _read(kind.removesuffix(" | None"), value)
+    if kind in _ITEMS:
+        return [_read(_ITEMS[kind], each) for each in _read("list", value)]
+    if kind == "float":
+        return _WORDS[value] if isinstance(value, str) else float(_read("number", value))
+    if type(value) not in _TYPES[kind]:
+        raise TypeError(f"{value!r:.80} where {kind} should be")
+    return _unwrapped(value)
 
 
 def _row(entry: dict[str, Any]) -> dict[str, Any]:

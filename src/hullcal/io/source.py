@@ -16,18 +16,8 @@ from numpy.typing import NDArray
 from hullcal._validation import InvalidInputError, refusal
 from hullcal.words import printable
 
-__all__ = ["Dataset", "Source", "available"]
-
-#: Limit, use and droppable cache of a container, by version of its control groups.
-_CONTAINERS = (
-    ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
-    (
-        "/sys/fs/cgroup/memory",
-        "memory.limit_in_bytes",
-        "memory.usage_in_bytes",
-        "total_inactive_file",
-    ),
-)
+#: The control group of a container.
+_GROUP = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True)
@@ -40,20 +30,17 @@ class Source:
     @classmethod
     def of(cls, path: Any, parameter: str = "path") -> Source:
         """Take a path as users write it; refuse what is no path."""
-        rule = "must be the path of a file"
         try:
             text = os.fsdecode(path)
-        except TypeError as error:
+            came = repr(text)
+            if text and "\0" not in text:
+                return cls(Path(text).expanduser(), parameter)
+        except TypeError:
             came = f"an object of type {type(path).__name__}"
-            repair = "Pass a string or a `pathlib.Path`; arrays go to `ClassifierSet` directly."
-            raise refusal(parameter, rule, came, repair) from error
-        if not text or "\0" in text:
-            raise refusal(parameter, rule, repr(text), "Name a file.")
-        try:
-            return cls(Path(text).expanduser(), parameter)
-        except RuntimeError as error:  # unknown user
-            repair = "Name the folder; where `~` is part of a name, write `./~`."
-            raise refusal(parameter, rule, repr(text), repair) from error
+        except RuntimeError:  # the home of an unknown user
+            pass
+        repair = "Pass a string or a `pathlib.Path`; arrays go to `ClassifierSet` directly."
+        raise refusal(parameter, "must be the path of a file", came, repair)
 
     @property
     def shown(self) -> str:
@@ -69,16 +56,14 @@ class Source:
         """Build the error that says what is wrong with this file."""
         return refusal(self.parameter, rule, f"{came} in {self.shown}", repair)
 
-    def python_objects(self, name: str | None = None) -> InvalidInputError:
+    def python_objects(self, name: str = "") -> InvalidInputError:
         """Build the error for a file, or an array in it, that could run code when read."""
-        came = "a file that contains Python objects"
-        repair = "Save arrays of numbers or strings, as `np.savez(file, probs=p, labels=y)` does."
-        if name is not None:
-            came = f"an array {name!r} that contains Python objects (dtype object)"
-            repair = "Save `.astype(str)` of it if it holds names, `.astype(float)` if numbers."
-        return self.refuse(
-            "must hold plain arrays, since unpickling can run any code", came, repair
+        rule = "must hold plain arrays, since unpickling can run any code"
+        came = f"{f'an array {name!r}' if name else 'a file'} that contains Python objects"
+        repair = (
+            f"Save numbers or strings (`{name}.astype(str)`), as `np.savez(file, probs=p)` does."
         )
+        return self.refuse(rule, came, repair)
 
     def check_kind(self, *, folder_allowed: bool = False) -> None:
         """Refuse what is missing, empty, a folder or no regular file, before it is opened."""
@@ -95,21 +80,19 @@ class Source:
         elif status.st_size == 0:
             raise self.refuse(rule, "an empty file", "Write it again.")
 
-    def _check_inside(self, folder: str) -> None:
+    def _check_inside(self, root: str) -> None:
         """Refuse pipes, devices and links out of the folder: data of others, or reads without end."""
-        root = os.path.join(os.path.realpath(self.path), "")
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    self._check_inside(entry.path)
-                    continue
-                own = entry.is_file(follow_symlinks=False)
-                if not own and not (
-                    entry.is_symlink() and os.path.realpath(entry.path).startswith(root)
-                ):
-                    came = f"a pipe or device, or a link out of it, {entry.name!r}"
-                    repair = "Copy the data there."
-                    raise self.refuse("must hold its own regular files", came, repair)
+        for folder, folders, files in os.walk(root):
+            for name in (*folders, *files):
+                place = os.path.join(folder, name)
+                mode = os.lstat(place).st_mode
+                own = stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+                # A pipe at the end of a link inside is met under its own name.
+                linked = stat.S_ISLNK(mode) and os.path.realpath(place).startswith(root + os.sep)
+                if not own and not linked:
+                    came = f"a pipe or device, or a link out of it, {name!r}"
+                    rule = "must hold its own regular files"
+                    raise self.refuse(rule, came, "Copy the data there.")
 
     def check_fits(self, needed: int) -> None:
         """Refuse to read more bytes than the memory that is left."""
@@ -181,30 +164,17 @@ class Dataset:
 
 def available() -> int | None:
     """Bytes that this process may still take; None where the system does not tell."""
-    return min(
-        (left for left in (_of_machine(), _of_container()) if left is not None), default=None
-    )
-
-
-def _of_machine() -> int | None:
+    left = []
     with suppress(OSError, ValueError, IndexError, KeyError):
-        return _numbers("/proc/meminfo")["MemAvailable:"] * 1024
-    with suppress(AttributeError, OSError, ValueError):
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return None
+        left.append(_numbers(Path("/proc/meminfo"))["MemAvailable:"] * 1024)
+    # Without a limit its file says "max", which is no number.
+    with suppress(OSError, ValueError, IndexError, KeyError):
+        most, taken = (int((_GROUP / f"memory.{name}").read_text()) for name in ("max", "current"))
+        # Cached files count as taken, but the system can drop them.
+        left.append(max(0, most - taken + _numbers(_GROUP / "memory.stat")["inactive_file"]))
+    return min(left, default=None)
 
 
-def _of_container() -> int | None:
-    for folder, limit, used, cached in _CONTAINERS:
-        # Without a limit its file says "max", which is no number.
-        with suppress(OSError, ValueError, IndexError, KeyError):
-            most = int(Path(folder, limit).read_text(encoding="ascii"))
-            taken = int(Path(folder, used).read_text(encoding="ascii"))
-            # Cached files count as taken, but the system can drop them.
-            return max(0, most - taken + _numbers(f"{folder}/memory.stat")[cached])
-    return None
-
-
-def _numbers(path: str) -> dict[str, int]:
-    lines = Path(path).read_text(encoding="ascii").splitlines()
+def _numbers(path: Path) -> dict[str, int]:
+    lines = path.read_text(encoding="ascii").splitlines()
     return {words[0]: int(words[1]) for words in map(str.split, lines)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import errno
 import io
 import os
 import re
@@ -17,12 +16,8 @@ from typing import Any
 from hullcal._validation import check_flag
 from hullcal.io.source import Source
 
-__all__ = ["as_text", "check_output", "csv_line", "put", "temporary_beside", "write_atomic"]
-
 #: Bytes of a name on all usual file systems.
 _LONGEST = 255
-#: Errors of file systems that have no hard links.
-_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EACCES)
 # Spreadsheets take such a cell for a formula, also with full-width signs and after blanks.
 _FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]")
 
@@ -84,7 +79,8 @@ def write_atomic(path: Any, content: str | bytes, *, force: bool = False) -> Non
     """
     target = check_output(path, force=force)
     data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
-    temporary = temporary_beside(target)
+    # Not made of the target's name, which may be as long as allowed.
+    temporary = target.with_name(f".hullcal.{secrets.token_hex(8)}.tmp")
     try:
         # The mode follows the user's mask, which `tempfile` would narrow.
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
@@ -94,7 +90,14 @@ def write_atomic(path: Any, content: str | bytes, *, force: bool = False) -> Non
             os.fsync(file.fileno())
         if target.exists():
             temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-        put(temporary, target, force=force)
+        if force:
+            os.replace(temporary, target)
+        else:
+            try:
+                os.link(temporary, target)
+            except OSError:  # a file has appeared there, or the file system has no links
+                check_output(target)
+                os.replace(temporary, target)
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
@@ -105,28 +108,6 @@ def write_atomic(path: Any, content: str | bytes, *, force: bool = False) -> Non
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-def temporary_beside(target: Path) -> Path:
-    """A free name in the same folder; not made of the target's, which may be as long as allowed."""
-    return target.with_name(f".hullcal.{secrets.token_hex(8)}.tmp")
-
-
-def put(temporary: Path, target: Path, *, force: bool) -> None:
-    """Give the file its name; a file that appeared there meanwhile is kept unless forced."""
-    if force:
-        os.replace(temporary, target)
-        return
-    try:
-        os.link(temporary, target)
-    except FileExistsError:
-        check_output(target)
-        raise
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        check_output(target)
-        os.replace(temporary, target)
 
 
 def as_text(cell: str) -> str:

@@ -34,7 +34,7 @@ from hullcal._validation import (
     reordering,
 )
 from hullcal.distinct import Distinct, ranks, traits
-from hullcal.io.stores import Store, is_path, open_store
+from hullcal.io.stores import Store, open_store
 from hullcal.measures import Measure
 from hullcal.notes import Note, merged
 from hullcal.objectives.base import Objective
@@ -192,7 +192,7 @@ class _Input:
                 rule, repair = "must be members of one shape", "Pass predictions of the same rows."
                 raise refusal("probs", rule, f"shapes {came}", repair)
             probs = dask.array.stack(probs, axis=1)
-        if is_path(probs):
+        if isinstance(probs, str | os.PathLike):
             probs = open_store(probs)
         if is_dask(probs):
             _check_known(probs, "probs")
