@@ -207,10 +207,14 @@ def _check_labels(source: Source, labels: tuple[int, ...], probs: tuple[int, ...
 def _key(
     source: Source, arrays: Arrays, key: str, parameter: str, besides: str | None = None
 ) -> str:
-    """The array of that name; else the only one, whatever its name."""
+    """The array of that name; else the only one, whatever its name.
+
+    Beside labels it is the only one too, unless somebody named another.
+    """
     if key in arrays:
         return key
-    others = [name for name in arrays if name not in ("classes", "members", besides)]
+    known = ("classes", "members") if key != "probs" else ("classes", "members", besides)
+    others = [name for name in arrays if name not in known]
     if len(others or arrays) != 1:
         raise _missing(source, arrays, key, parameter)
     return next(iter(others or arrays))
