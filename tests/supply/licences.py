@@ -5,7 +5,6 @@ python tests/supply/licences.py --update    # writes it
 """
 
 import argparse
-import re
 import sys
 import tomllib
 from importlib.metadata import PackageNotFoundError, metadata
@@ -30,18 +29,15 @@ state. Made by `python tests/supply/licences.py --update`.
 
 
 def declared(root=ROOT):
-    """Names of all packages in pyproject.toml, by extra; None for those that are required."""
+    """Packages in pyproject.toml and their lower bounds, by extra; None for those that are required."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     groups = {
         None: project["project"]["dependencies"],
         **project["project"]["optional-dependencies"],
         "build": project["build-system"]["requires"],
     }
-    return {extra: [name_of(one) for one in listed] for extra, listed in groups.items()}
-
-
-def name_of(requirement):
-    return re.match(r"[A-Za-z0-9._-]+", requirement)[0].lower().replace("_", "-")
+    split = {extra: [one.partition(">=") for one in listed] for extra, listed in groups.items()}
+    return {extra: {name: bound for name, _, bound in each} for extra, each in split.items()}
 
 
 def licence(package):
@@ -64,19 +60,17 @@ def licence(package):
 
 def page(root=ROOT):
     """The whole page; a package that is not installed cannot be asked."""
-    groups, seen, text = declared(root), set(), HEAD
-    unknown = set(groups) - {extra for extras in SECTIONS.values() for extra in extras}
-    if unknown:
-        raise SystemExit(f"extras without a section: {', '.join(sorted(unknown))}")
+    groups, text = declared(root), HEAD
     for heading, extras in SECTIONS.items():
-        rows = []
+        rows = {}
         for extra in extras:
-            for package in groups[extra]:
-                if package not in seen:
-                    seen.add(package)
-                    rows.append((package, *licence(package), extra or ""))
+            for package in groups.pop(extra):
+                if f"| {package} |" not in text:
+                    rows.setdefault(package, (package, *licence(package), extra or ""))
         text += f"\n## {heading}\n\n| package | version | licence | extra |\n|---|---|---|---|\n"
-        text += "".join(f"| {' | '.join(row)} |\n" for row in sorted(rows))
+        text += "".join(f"| {' | '.join(row)} |\n" for row in sorted(rows.values()))
+    if groups:
+        raise SystemExit(f"extras without a section: {', '.join(groups)}")
     return text
 
 

@@ -13,7 +13,6 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 import hullcal as hc
-from hullcal.assessment import Assessment
 
 Floats = NDArray[np.float64]
 
@@ -136,20 +135,14 @@ def pages(result: hc.CalibrationTestResult, probs: Floats, labels: NDArray[np.in
     assert_type(hc.plots.reliability(probs, labels, n_resamples=20), Axes)
     assert_type(hc.plots.simplex(probs), Axes)
     found = hc.assessment.assess(probs, labels, n_resamples=39, rng=1)
-    assert_type(found, Assessment)
+    assert_type(found, hc.Assessment)
+    assert hc.assess(probs, labels, n_resamples=39, rng=1).results == found.results
     assert_type(found.results, tuple[hc.CalibrationTestResult, ...])
     assert_type(found.rejected("refit"), bool)
     assert_type(found.sentences(), list[str])
     page = hc.report.render(found, title="Three members")
     assert_type(page, str)
     return page
-
-
-def mistakes() -> None:
-    try:
-        hc.calibration_test([[0.5, 0.6]], [0])
-    except hc.InvalidInputError as error:
-        print(error)
 
 
 def main() -> None:
@@ -162,7 +155,10 @@ def main() -> None:
     simulations()
     files(result, probs, labels)
     page = pages(result, probs, labels)
-    mistakes()
+    try:
+        hc.calibration_test([[0.5, 0.6]], [0])
+    except hc.InvalidInputError as error:
+        print(error)
     assert page.startswith("<!DOCTYPE html>")
     print(result)
 
