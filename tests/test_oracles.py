@@ -109,6 +109,13 @@ def test_skce_by_hand():
     assert oracles.skce_ul(probs, labels, bandwidth=2.0) == pytest.approx(3 / 8 * near)
 
 
+def test_median_bandwidth_by_hand():
+    probs = np.array([[1.0, 0.0], [0.75, 0.25], [0.0, 1.0], [0.25, 0.75]])
+    # TV: 01 .25, 02 1, 03 .75, 12 .75, 13 .5, 23 .25; sorted .25 .25 .5 .75 .75 1: .625
+    assert oracles.median_bandwidth(probs) == pytest.approx(0.625)
+    assert oracles.median_bandwidth(probs[:3]) == pytest.approx(0.75)
+
+
 # Residuals and recentering
 
 
@@ -222,6 +229,13 @@ def test_a_statistic_above_the_critical_value_is_rejected_and_no_other(seed):
     for t, alpha in itertools.product(statistics, alphas):
         rejected = oracles.p_value(t, null) <= alpha
         assert oracles.is_above(t, oracles.critical_value(null, alpha)) == rejected
+
+
+def test_holm_by_hand():
+    # Sorted .01 .02 .03 .04: .04, .06, max(.06, .06), max(.06, .04).
+    assert oracles.holm([0.04, 0.01, 0.03, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
+    assert oracles.holm([0.5, 0.9, 0.001]) == pytest.approx([1.0, 1.0, 0.003])
+    assert oracles.holm([]) == []
 
 
 # The test and its exact nulls

@@ -4,8 +4,10 @@ import contextlib
 import functools
 import io
 import os
+import sys
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 import click
 import numpy as np
@@ -145,7 +147,11 @@ def called(words, folder):
     code, before = None, os.getcwd()
     os.chdir(folder)
     try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        with (
+            mock.patch.object(sys, "argv", ["hullcal", *words]),  # which a page shows
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
             cli.run(words)
     except SystemExit as end:
         code = end.code
