@@ -75,16 +75,6 @@ def test_a_wrong_output_on_a_page_is_noticed():
         run("made up", ">>> 1 + 1\n3\n")
 
 
-def test_only_sections_on_torch_are_left_out():
-    one, two = "## One\n\n```\n## no heading\n>>> 1\n1\n\n```\n\n", "## Two\n\n>>> import torch\n\n"
-    page = f"# Page\n\n{one}{two}## Three\n"
-    assert [part[:6] for part in sections(page)] == ["# Page", "## One", "## Two", "## Thr"]
-    left = without_torch(page)
-    assert ">>> 1" in left
-    assert "torch" not in left
-    assert left.count("\n") == page.count("\n")
-
-
 def test_every_link_to_a_page_leads_somewhere():
     written = [p for p in DOCS.glob("*.md") if p.name in OWN]
     assert len(written) == len(OWN)

@@ -120,11 +120,6 @@ def test_an_example_asks_answers_and_uses_public_names(path):
     assert not re.search(r"hullcal\.\w|hc\._|from hullcal", text)
 
 
-def test_the_gallery_is_worth_a_visit():
-    assert len(GALLERY) >= 9
-    assert {path.stem for path in GALLERY} == set(CLAIMS)
-
-
 @pytest.fixture
 def outside(monkeypatch):
     """The files of the page on extending, as modules that are not part of hullcal."""

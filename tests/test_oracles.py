@@ -44,41 +44,11 @@ def test_an_edge_belongs_to_the_bin_on_its_right(n_bins):
     assert oracles.bin_of(1.0, n_bins) == n_bins - 1
 
 
-def test_the_edges_that_other_rules_misplace():
-    # linspace(0, 1, 11) holds 0.30000000000000004, 0.6000000000000001, 0.7000000000000001.
-    assert [oracles.bin_of(p, 10) for p in (0.3, 0.6, 0.7)] == [3, 6, 7]
-    # 0.29 * 100 = 28.999999999999996, 0.57 * 100 = 56.99999999999999, and so 0.58.
-    assert [oracles.bin_of(p, 100) for p in (0.29, 0.57, 0.58)] == [29, 57, 58]
-
-
-def test_the_first_parts_are_larger():
-    parts = oracles.equal_frequency_parts([0.5, 0.1, 0.4, 0.2, 0.3], 3)
-    assert [sorted(part) for part in parts] == [[1, 3], [2, 4], [0]]
-    assert all(share == 1 for part in parts for share in part.values())
-
-
 def test_rows_that_tie_across_a_cut_are_shared():
     # Sorted: .1 | .2 .2 .2, cut 2 + 2. One of the three tied places is in the first part.
     parts = oracles.equal_frequency_parts([0.2, 0.1, 0.2, 0.2], 2)
     assert parts[0] == {1: 1, 0: Fraction(1, 3), 2: Fraction(1, 3), 3: Fraction(1, 3)}
     assert parts[1] == {0: Fraction(2, 3), 2: Fraction(2, 3), 3: Fraction(2, 3)}
-
-
-def test_fewer_rows_than_parts_leave_the_last_parts_empty():
-    parts = oracles.equal_frequency_parts([0.7, 0.2], 4)
-    assert parts == [{1: 1}, {0: 1}, {}, {}]
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_shares_fill_the_parts_and_use_up_every_row(seed):
-    rng = np.random.default_rng(seed)
-    n, n_bins = int(rng.integers(1, 30)), int(rng.integers(1, 12))
-    values = rng.integers(0, 5, size=n) / 4
-    parts = oracles.equal_frequency_parts(values, n_bins)
-    sizes = [sum(part.values()) for part in parts]
-    assert sizes == [n // n_bins + (j < n % n_bins) for j in range(n_bins)]
-    for i in range(n):
-        assert sum(part.get(i, 0) for part in parts) == 1
 
 
 # Measures by hand
@@ -113,13 +83,6 @@ def test_hl_by_hand():
     assert oracles.hl_cwise(probs, labels, n_bins=2) == pytest.approx(expected, abs=1e-14)
 
 
-def test_a_constant_predictor_is_not_scored_zero_by_hl():
-    probs = np.full((4, 2), 0.5)
-    # Every part of both classes: (.75 - .5)^2 / .5 or (.25 - .5)^2 / .5 = .125; four parts.
-    for labels in set(itertools.permutations([0, 0, 0, 1])):
-        assert oracles.hl_cwise(probs, np.array(labels), n_bins=2) == pytest.approx(0.5)
-
-
 def test_hl_where_a_part_expects_nothing():
     probs = np.array([[1.0, 0.0], [1.0, 0.0], [0.5, 0.5], [0.5, 0.5]])
     # B = 2. All parts agree with the labels but those of p = .5, which are also right.
@@ -127,12 +90,6 @@ def test_hl_where_a_part_expects_nothing():
     # Class 1 is observed in its part of probability 0.
     assert oracles.hl_cwise(probs, np.array([0, 1, 0, 1]), n_bins=2) == math.inf
     assert not np.isnan(oracles.residual_hl(probs, np.array([0, 1, 0, 1]), n_bins=2)).any()
-
-
-def test_hl_with_fewer_rows_than_parts():
-    probs, labels = np.array([[0.5, 0.5], [0.25, 0.75]]), np.array([0, 0])
-    # Class 0: .25/.5 + .5625/.25 = .5 + 2.25; class 1: .25/.5 + .5625/.75 = .5 + .75.
-    assert oracles.hl_cwise(probs, labels, n_bins=10) == pytest.approx(4.0)
 
 
 def test_skce_by_hand():
@@ -150,14 +107,6 @@ def test_skce_by_hand():
     gaussian = oracles.skce_ul(probs, labels, bandwidth=2.0, kernel="gaussian")
     assert gaussian == pytest.approx(3 / 8 * math.exp(-0.125))
     assert oracles.skce_ul(probs, labels, bandwidth=2.0) == pytest.approx(3 / 8 * near)
-
-
-def test_the_gaussian_form_is_not_positive_definite_so_skce_b_can_be_negative():
-    # exp(-TV^2/h) would need TV to be a Euclidean distance, which it is for K = 2 only.
-    probs = np.array([[1, 2, 1], [1, 1, 2], [1, 1, 2], [1, 1, 2], [2, 1, 1], [2, 2, 0]]) / 4
-    labels = np.array([0, 2, 2, 1, 0, 1])
-    assert oracles.skce_b(probs, labels, bandwidth=2.0, kernel="gaussian") < -1e-4
-    assert oracles.skce_b(probs, labels, bandwidth=2.0) > 0
 
 
 def test_median_bandwidth_by_hand():
@@ -203,15 +152,6 @@ def test_residuals_by_hand():
     )
 
 
-def test_the_recentered_hl_is_never_nan():
-    probs, labels = np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([1, 0])
-    infinite = oracles.residual_hl(probs, labels, 2)
-    assert np.isinf(infinite).any()
-    assert oracles.recentered_value("hl_cwise", probs, labels, infinite, 2) == 0.0
-    zero = np.zeros_like(infinite)
-    assert oracles.recentered_value("hl_cwise", probs, labels, zero, 2) == math.inf
-
-
 @pytest.mark.parametrize("kernel", ["exponential", "gaussian"])
 def test_recentering_in_the_rkhs_against_explicit_features(kernel):
     # Any finite set of points has explicit features: the rows of a square root of its Gram matrix,
@@ -236,25 +176,7 @@ def test_recentering_in_the_rkhs_against_explicit_features(kernel):
         assert recentered == pytest.approx(value, abs=1e-12)
 
 
-def test_recentering_the_data_themselves():
-    probs3d, labels = random_set(5, n=8)
-    p = probs3d[:, 0]
-    assert oracles.recentered_value("skce_b", p, labels, (p, labels)) == pytest.approx(0, abs=1e-15)
-    ul = oracles.skce_ul(p, labels)
-    assert oracles.recentered_value("skce_ul", p, labels, ul) == 0.0
-    # mean g = 0, so the sum over a != b of <g_a, g_b> is minus the sum of the <g_a, g_a>.
-    diagonal = sum(oracles.skce_term(p[a], labels[a], p[a], labels[a]) for a in range(8))
-    expected = -(diagonal - 8 * oracles.skce_b(p, labels)) / (8 * 7)
-    assert oracles.recentered_value("skce_uq", p, labels, (p, labels)) == pytest.approx(expected)
-
-
 # Weights
-
-
-def test_em_by_hand_where_the_members_never_overlap():
-    # Each row is possible under one member only: the weights are the shares, 3/4 and 1/4.
-    probs = np.tile(np.eye(2), (4, 1, 1))
-    np.testing.assert_allclose(oracles.em_weights(probs, np.array([0, 0, 1, 0])), [0.75, 0.25])
 
 
 def test_em_leaves_out_rows_that_no_member_allows():
@@ -340,14 +262,6 @@ def test_the_exact_refit_pvalue_of_one_row_by_hand():
     assert oracles.exact_refit_pvalue(probs, np.array([0]), *arguments) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("g", [oracles.ece_conf, oracles.hl_cwise, oracles.skce_uq])
-def test_the_probabilities_of_an_exact_null_add_up(g):
-    probs = random_set(8, n=4)[0][:, 0]
-    null = oracles.exact_label_null(probs, g)
-    assert len(null) == 3**4
-    assert math.fsum(weight for _, weight in null) == pytest.approx(1.0)
-
-
 def test_algorithm_1_with_one_member_and_one_row_against_the_exact_null():
     # One row: resampling rows changes nothing, so the null is the exact label null.
     probs = np.array([[[0.75, 0.25]]])
@@ -382,12 +296,6 @@ def test_an_infimum_that_is_not_attained_by_hand():
     assert reached == pytest.approx((1 - 191.75 / 256) / 3)
 
 
-def test_an_exact_classwise_minimum_by_hand():
-    # One row of class 0, p_0 = 1/4 + lambda/2: both classes have the gap 1 - p_0, least at 1/4.
-    probs = np.array([[[0.75, 0.25], [0.25, 0.75]]])
-    assert oracles.exact_minimum_ece_cwise(probs, np.array([0]), 10) == Fraction(1, 4)
-
-
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(
     ("exact", "g"),
@@ -405,24 +313,12 @@ def test_no_grid_goes_below_the_exact_infimum(exact, g, seed):
     assert float(infimum) - 1e-12 <= reached <= float(infimum) + 5e-3
 
 
-def test_the_simplex_grid_of_three_members():
-    points = list(oracles.simplex_grid(3, 4))
-    assert len(points) == len(set(points)) == 15
-    assert all(sum(point) == 1 and min(point) >= 0 for point in points)
-
-
 # Scenarios
 
 
 def assert_probability_vectors(probs):
     assert np.all(probs >= 0)
     np.testing.assert_allclose(probs.sum(axis=-1), 1.0, atol=1e-12)
-
-
-@pytest.mark.parametrize("concentration", [1e-320, 1e-12, 1e-3, 0.1, 1.0, 1e6])
-def test_dirichlet_draws_are_probability_vectors_at_any_concentration(concentration):
-    rng = np.random.default_rng(0)
-    assert_probability_vectors(oracles.draw_dirichlet(rng, np.full((500, 4), concentration)))
 
 
 def test_dirichlet_draws_have_the_right_moments():
@@ -433,30 +329,6 @@ def test_dirichlet_draws_have_the_right_moments():
     np.testing.assert_allclose(draws.mean(axis=0), mean, atol=5 * 0.5 / 200)
     np.testing.assert_allclose(draws.var(axis=0), variance, atol=0.005)
     assert np.all(draws[:, 3] == 0)
-
-
-@pytest.mark.parametrize("u", [1.0, 0.1, 0.01])
-@pytest.mark.parametrize(("m", "k"), [(3, 4), (10, 10), (6, 3)])
-def test_scenarios_return_probability_vectors_and_labels(u, m, k):
-    scenarios = [
-        lambda rng: oracles.scenario_s1(rng, 20, m, k, u),
-        lambda rng: oracles.scenario_s1(rng, 20, m, k, u, vertex=True),
-        lambda rng: oracles.scenario_s3(rng, 20, m, k, u, 0.25),
-        lambda rng: oracles.scenario_s3_fast(rng, 20, m, k, u, 1.0),
-    ]
-    for seed, scenario in enumerate(scenarios):
-        probs, labels = scenario(np.random.default_rng(seed))
-        assert probs.shape == (20, m, k)
-        assert_probability_vectors(probs)
-        assert labels.shape == (20,)
-        assert set(labels) <= set(range(k))
-
-
-def test_labels_follow_their_probabilities():
-    truth = np.tile([0.0, 0.7, 0.0, 0.3, 0.0], (5000, 1))
-    counts = np.bincount(oracles.draw_labels(np.random.default_rng(2), truth), minlength=5)
-    assert counts[0] == counts[2] == counts[4] == 0
-    assert abs(counts[1] / 5000 - 0.7) < 5 * math.sqrt(0.21 / 5000)
 
 
 def test_the_truth_of_s3_is_outside_the_hull_where_its_centre_is_inside():

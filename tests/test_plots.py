@@ -11,11 +11,10 @@ import pytest
 from matplotlib._pylab_helpers import Gcf
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy import stats
 
 import hullcal as hc
 from hullcal import plots, uncertainty
-from hullcal.plots.canvas import as_typed, histogram_edges, number
+from hullcal.plots.canvas import as_typed, number
 from hullcal.plots.reliability import reliability_diagram
 from hullcal.plots.results import shares
 from hullcal.plots.sets import lanes, simplex_points, size_groups
@@ -173,17 +172,6 @@ def test_wild_names_fit_and_survive_a_user_who_has_tex_switched_on():
     assert ax.get_tlabel() == as_typed(WILD[0])
 
 
-@pytest.mark.parametrize(
-    "values",
-    [[], [0.0], [3.0] * 9, [1.0, np.nextafter(1.0, 2.0)], [0.0, 5e-324], [-1e300, 1e300], [-2, -1]],
-)
-def test_edges_rise_and_hold_every_value(values):
-    values = np.array(values, dtype=float)
-    edges = histogram_edges(values)
-    assert (np.diff(edges) > 0).all()
-    assert np.histogram(values, edges)[0].sum() == len(values)
-
-
 # Null distribution.
 
 
@@ -222,80 +210,9 @@ def test_odd_null_distributions_are_drawn(null):
 # Reliability.
 
 
-def literal_curve(probs, labels, class_index, n_bins):
-    """Counts, mean predictions and frequencies by a loop over rows, with exact fractions as edges."""
-    from fractions import Fraction
-
-    edges = [float(Fraction(j, n_bins)) for j in range(n_bins + 1)]
-    counts, predicted, hits = [0] * n_bins, [0.0] * n_bins, [0] * n_bins
-    for row, label in zip(probs, labels, strict=True):
-        k = class_index
-        if k is None:
-            k = max(range(len(row)), key=lambda j: (row[j], -j))
-        j = max(j for j in range(n_bins) if row[k] >= edges[j])
-        counts[j] += 1
-        predicted[j] += row[k]
-        hits[j] += label == k
-    empty = float("nan")
-    return (
-        counts,
-        [p / c if c else empty for p, c in zip(predicted, counts, strict=True)],
-        [h / c if c else empty for h, c in zip(hits, counts, strict=True)],
-    )
-
-
-@pytest.mark.parametrize("class_index", [None, 0, 2])
-@pytest.mark.parametrize("n_bins", [1, 7, 10])
-def test_the_curves_agree_with_a_literal_loop(class_index, n_bins):
-    probs = np.round(PROBS, 1)  # many values on edges
-    probs[..., -1] = np.clip(1 - probs[..., :-1].sum(axis=-1), 0, 1)
-    probs /= probs.sum(axis=-1, keepdims=True)
-    weights = np.array([0.5, 0.5, 0, 0, 0])
-    diagram = reliability_diagram(
-        probs, LABELS, weights=weights, class_index=class_index, n_bins=n_bins
-    )
-    classifiers = hc.ClassifierSet(probs)
-    expected = [*classifiers.probs.swapaxes(0, 1), classifiers.mean(), classifiers.mix(weights)]
-    found = [*diagram.members, diagram.average, diagram.weighted]
-    for curve, rows in zip(found, expected, strict=True):
-        counts, predicted, observed = literal_curve(rows, LABELS, class_index, n_bins)
-        assert curve.counts.tolist() == counts
-        np.testing.assert_allclose(curve.predicted, predicted, rtol=1e-12)
-        np.testing.assert_allclose(curve.observed, observed, rtol=1e-12)
-
-
 def test_the_gap_of_the_confidence_curve_is_the_ece():
     curve = reliability_diagram(PROBS[:, 0], LABELS).average
     assert curve.gap == pytest.approx(hc.ConfidenceECE()(PROBS[:, 0], LABELS), abs=1e-12)
-
-
-def share_of_bins_inside(power=1.0):
-    """How many well-filled bins of 150 sets lie in their band, of how many; power 1 is calibrated."""
-    rng = np.random.default_rng(2)
-    held = []
-    for seed in range(10**6, 10**6 + 150):
-        probs = rng.dirichlet(np.ones(3), size=3000)
-        labels = (rng.random((3000, 1)) > probs.cumsum(axis=1)).sum(axis=1).clip(max=2)
-        claimed = probs**power / (probs**power).sum(axis=1, keepdims=True)
-        diagram = reliability_diagram(claimed, labels, rng=seed)
-        observed, counts = diagram.average.observed, diagram.average.counts
-        inside = (diagram.low <= observed) & (observed <= diagram.high)
-        # In bins with few rows frequencies are coarse and a closed band holds more than its share.
-        held.extend(inside[counts > 150])
-    return sum(held), len(held)
-
-
-def test_the_band_holds_its_share_of_bins_under_calibration():
-    inside, total = share_of_bins_inside()
-    low, high = stats.binom.interval(0.999, total, 0.95)
-    assert total > 700
-    # Frequencies have steps, so the share may exceed its name a little.
-    assert low <= inside <= high + 0.015 * total
-
-
-def test_the_band_loses_the_bins_of_an_overconfident_classifier():
-    inside, total = share_of_bins_inside(power=2.0)
-    assert inside < 0.5 * total
 
 
 def test_the_band_agrees_with_the_exact_distribution_of_redrawn_labels():
@@ -310,13 +227,6 @@ def test_the_band_agrees_with_the_exact_distribution_of_redrawn_labels():
     assert np.isnan(diagram.low[0])
     assert diagram.low[1] == np.searchsorted(cumulated, 0.1) / 6
     assert diagram.high[1] == np.searchsorted(cumulated, 0.9) / 6
-
-
-def test_a_new_draw_leaves_the_range_of_nineteen_in_two_of_twenty_cases():
-    diagram = reliability_diagram(PROBS[:, 0], LABELS, n_bins=1, n_resamples=19, confidence=0.9)
-    hits = 60 * np.array([diagram.low[0], diagram.high[0]])
-    # The ends are draws themselves, not numbers between two of them.
-    np.testing.assert_allclose(hits, hits.round(), atol=1e-9)
 
 
 def test_the_band_is_that_of_the_drawn_combination_and_follows_its_seed():
@@ -347,23 +257,6 @@ def test_the_diagram_draws_what_was_computed():
     rows = diagram.weighted.counts[full]
     np.testing.assert_allclose(heights / heights.max(), rows / rows.max())
     assert {"95 % band of weighted", "5 members"} <= set(legend_of(ax))
-
-
-def test_at_most_thirty_members_are_drawn_and_the_first_and_last_are_among_them():
-    probs, labels = a_set(m=100)
-    diagram = reliability_diagram(probs, labels, n_resamples=1)
-    assert len(diagram.members) == 30
-    for drawn, m in [(0, 0), (-1, 99)]:
-        own = reliability_diagram(probs[:, m], labels, n_resamples=1).average
-        np.testing.assert_array_equal(diagram.members[drawn].observed, own.observed)
-
-
-@pytest.mark.parametrize(("n", "m", "k"), [(1, 1, 2), (10, 1, 2), (80, 100, 2), (50, 3, 50)])
-@pytest.mark.parametrize("class_index", [None, 1])
-def test_reliability_of_sets_of_any_shape_is_drawn(n, m, k, class_index):
-    probs, labels = a_set(n, m, k)
-    options = {"class_index": class_index, "n_bins": max(n, 2), "n_resamples": 3}
-    saved(plots.reliability(probs, labels, **options))
 
 
 @pytest.mark.parametrize("labels", [[0, 0, 0], [1, 1, 1]], ids=["all right", "all wrong"])
@@ -409,10 +302,6 @@ def test_the_rest_is_summed_and_hatched():
     assert shares(result, max_shown=57).n_others == 0
     with pytest.raises(hc.InvalidInputError, match="`max_shown`"):
         plots.weights(result, max_shown=0)
-
-
-def test_the_weights_of_a_search_are_drawn_too():
-    saved(plots.weights(hc.minimize(PROBS, LABELS, rng=0)))
 
 
 # Level curve.
@@ -463,15 +352,6 @@ def test_the_points_are_the_members_their_mean_the_truth_and_the_combination():
     # The height of a point in the triangle is the probability of its top class.
     height = line_labelled(ax, "members").get_ydata()
     np.testing.assert_allclose(height / height.max(), PROBS[7, :, 0] / PROBS[7, :, 0].max())
-
-
-def test_the_hull_has_the_corners_and_every_member_inside():
-    members = np.vstack([np.eye(3), np.array([1, 1, 1]) / 3, [0.5, 0.5, 0.0]])
-    corners = simplex_points(members[None]).hull
-    assert sorted(map(tuple, corners)) == sorted(map(tuple, np.eye(3)))
-    hull = hc.ClassifierSet(simplex_points(PROBS, instance=3).hull[None])
-    for member in PROBS[3]:
-        assert hull.contains(member).all()
 
 
 @pytest.mark.parametrize(
@@ -575,13 +455,3 @@ def test_points_stand_in_proportion_between_the_printed_ends():
         assert len({line.get_marker() for line in drawn}) == 3
         said = f"average {number(lane.average)}, weighted {number(lane.weighted)}"
         assert texts[3 * y : 3 * y + 3] == [said, number(low), number(high)]
-
-
-@pytest.mark.parametrize(("n", "m", "k"), [(1, 3, 2), (30, 1, 3), (30, 100, 2), (30, 3, 50)])
-def test_sets_of_any_shape_are_compared(n, m, k):
-    saved(plots.average_against_weighted(*a_set(n, m, k), flat(m)))
-
-
-def test_a_set_of_equal_members_has_one_number_a_lane():
-    ax = plots.average_against_weighted([[[1.0, 0.0]] * 2] * 10, [0, 1] * 5, [0.5, 0.5])
-    assert [text.get_text() for text in saved(ax).texts[:2]] == ["average 0.5, weighted 0.5", "0.5"]

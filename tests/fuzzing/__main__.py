@@ -29,27 +29,18 @@ def main():
 def _tried(room, seed, numbers, *, shown):
     """Try a room's inputs, print its table and every fault, and count these."""
     counts = Counter()
-    faults = []
     for report in run(room, seed, numbers):
-        counts[report["kind"], report["outcome"]] += 1
-        if report["outcome"] not in GOOD:
-            faults.append(report)
+        for kind in (report["kind"], "all"):
+            counts[kind, report["outcome"]] += 1
+        if shown or report["outcome"] not in GOOD:
             print(f"{room} {report}", file=sys.stderr, flush=True)
-        elif shown:
-            print(report)
-    outcomes = [*GOOD, *sorted({outcome for _, outcome in counts} - {*GOOD})]
-    outcomes = [each for each in outcomes if any(outcome == each for _, outcome in counts)]
+    outcomes = sorted({outcome for _, outcome in counts})
     print(f"\n{room}, seed {seed}")
-    print(_row("", outcomes))
-    for kind in sorted({kind for kind, _ in counts}):
-        print(_row(kind, [counts[kind, outcome] for outcome in outcomes]))
-    sums = [sum(n for (_, each), n in counts.items() if each == outcome) for outcome in outcomes]
-    print(_row("all", sums), flush=True)
-    return len(faults)
-
-
-def _row(name, cells):
-    return f"{name:<32}" + "".join(f"{cell:>20}" for cell in cells)
+    print(f"{'':<32}" + "".join(f"{outcome:>20}" for outcome in outcomes))
+    for kind in dict.fromkeys(kind for kind, _ in sorted(counts, key=lambda key: key[0] == "all")):
+        cells = (counts[kind, outcome] for outcome in outcomes)
+        print(f"{kind:<32}" + "".join(f"{cell:>20}" for cell in cells), flush=True)
+    return sum(counts["all", outcome] for outcome in outcomes if outcome not in GOOD)
 
 
 if __name__ == "__main__":

@@ -39,14 +39,7 @@ _QUIET = {
 def run(room, seed, numbers, *, patience=PATIENCE):
     """Try inputs; for each a dictionary with its `number`, `kind`, `outcome` and `said`.
 
-    Parameters
-    ----------
-    room : {"readers", "command_line", "measures", "control"}
-    seed : int
-    numbers : iterable of int
-        An input depends on the room, the seed and its number alone.
-    patience : float
-        Seconds after which an input hangs.
+    An input depends on the room, the seed and its number alone; after `patience` seconds it hangs.
     """
     left = list(numbers)
     while left:
@@ -90,13 +83,10 @@ def _reports(room, seed, numbers, patience):
         said = stacks.read().decode("utf-8", "replace").partition("\nExtension modules")[0]
         where = said[-3000:]  # its own thread comes last
     if begun:
-        yield _lost(begun, outcome, f"exit code {code}: {where}")
+        said = f"exit code {code}: {where}"
+        yield {"number": begun["begun"], "kind": begun["kind"], "outcome": outcome, "said": said}
     elif code:
         raise RuntimeError(f"the process of {room} ended with {code}: {where}")
-
-
-def _lost(begun, outcome, said):
-    return {"number": begun["begun"], "kind": begun["kind"], "outcome": outcome, "said": said}
 
 
 def _tell(process, numbers):

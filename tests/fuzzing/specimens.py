@@ -1,6 +1,8 @@
-"""Small sound files of every kind that is read, to be damaged."""
+"""Small sound files of every kind that is read, to be damaged.
 
-import contextlib
+A function gives files by name; a file is its bytes, a folder a dictionary of them.
+"""
+
 import functools
 import io
 import json
@@ -15,7 +17,6 @@ import zarr
 from safetensors.numpy import save_file
 
 import hullcal as hc
-from fuzzing.toml_text import written
 from io_files import (
     CLASSES,
     LABELS,
@@ -24,109 +25,124 @@ from io_files import (
     PROBS,
     WRITERS,
     long_columns,
-    npy_bytes,
+    wide_columns,
     write_csv,
     write_parquet,
 )
 
-RESAMPLES = 9
 #: The tests and the study whose journals are damaged.
-TEST = {"null": "refit", "n_resamples": RESAMPLES, "rng": 5}
+TEST = {"null": "refit", "n_resamples": 9, "alpha": 0.2}
 GRID = {
     **{"scenario": "S1", "measure": "ece_conf", "n_samples": 12, "n_members": 2, "n_classes": 2},
-    **{"n_datasets": 3, "n_resamples": RESAMPLES, "alpha": 0.2},
+    **{"n_datasets": 3, "n_resamples": 9, "alpha": 0.2},
 }
 
 
-@functools.cache
-def predictions():
-    """Files of predictions by name; a file is its bytes, a folder a dictionary of them."""
-    found = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for name, write in WRITERS.items():
-            path = Path(folder) / name
-            write(path)
-            found[name] = contents(path)
-    found["zipped.zarr"] = _undated(found["zipped.zarr"])
-    found["binary.csv"] = b"p_0,p_1,label\n0.25,0.75,1\n0.5,0.5,0\n1,0,0\n"
-    found["slash.csv"] = b"a/x,a/y,b/x,b/y\n0.25,0.75,.5,.5\n0.5,0.5,1,0\n"
-    return found
+def specimens(write):
+    """What a function leaves in a folder, and what it gives besides; made once."""
+
+    @functools.cache
+    def made():
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+            warnings.simplefilter("ignore", hc.HullcalWarning)  # so few rows deserve a note
+            further = write(Path(folder)) or {}
+            return {each.name: contents(each) for each in sorted(Path(folder).iterdir())} | further
+
+    return made
 
 
-@functools.cache
-def labels():
-    """Files of labels by name."""
-    kept = ("plain.npz", "plain.h5", "three.zarr", "two.zarr", "plain.safetensors")
-    found = {name: predictions()[name] for name in kept}
-    found["names.txt"] = "\n".join(CLASSES[label % 3] for label in LABELS).encode()
-    found["numbers.txt"] = "\n".join(map(str, LABELS)).encode()
-    found["numbers.csv"] = b"label,other\n" + b"".join(b"%d,x\n" % label for label in LABELS)
-    found["column.csv"] = b"".join(b"%d\n" % label for label in LABELS)
-    found["hot.npy"] = npy_bytes(np.eye(len(CLASSES))[LABELS])
-    found["numbers.npy"] = npy_bytes(LABELS)
-    return found
+@specimens
+def predictions(place):
+    for name, write in WRITERS.items():
+        write(place / name)
+    return {
+        "zipped.zarr": _undated((place / "zipped.zarr").read_bytes()),
+        "binary.csv": b"p_0,p_1,label\n0.25,0.75,1\n0.5,0.5,0\n1,0,0\n",
+        "slash.csv": b"a/x,a/y,b/x,b/y\n0.25,0.75,.5,.5\n0.5,0.5,1,0\n",
+    }
 
 
-@functools.cache
-def members():
-    """Files of one member each by name."""
+@specimens
+def labels(place):
+    for name in ("plain.npz", "plain.h5", "three.zarr", "two.zarr", "plain.safetensors"):
+        put(place / name, predictions()[name])
+    np.save(place / "hot.npy", np.eye(len(CLASSES))[LABELS])
+    np.save(place / "numbers.npy", LABELS)
+    (place / "names.txt").write_text("\n".join(CLASSES[label % 3] for label in LABELS))
+    (place / "numbers.txt").write_text("\n".join(map(str, LABELS)))
+    (place / "column.csv").write_text("\n".join(map(str, LABELS)))
+    (place / "numbers.csv").write_text("\n".join(["label,other", *(f"{y},x" for y in LABELS)]))
+
+
+@specimens
+def members(place):
+    """Files of one member each."""
     arrays = {"probs": np.ascontiguousarray(PROBS[:, 0]), "labels": LABELS}
     long = long_columns()
     kept = [i for i, member in enumerate(long["member"]) if member == MEMBERS[0]]
     wide = {f"p_{name}": PROBS[:, 0, k].tolist() for k, name in enumerate(CLASSES)}
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        np.savez(place / "one.npz", **arrays)
-        save_file(arrays, place / "one.safetensors")
-        zarr.save_group(place / "one.zarr", **arrays)
-        with h5py.File(place / "one.h5", "w") as file:
-            file.update(arrays)
-        columns = {name: [cells[i] for i in kept] for name, cells in long.items()}
-        write_csv(place / "long.csv", columns)
-        write_parquet(place / "wide.parquet", {"label": NAMED.tolist(), **wide})
-        found = {each.name: contents(each) for each in sorted(place.iterdir())}
-    return found | {
-        "plain.npy": npy_bytes(arrays["probs"]),
-        "binary.csv": predictions()["binary.csv"],
-    }
+    np.save(place / "plain.npy", arrays["probs"])
+    np.savez(place / "one.npz", **arrays)
+    save_file(arrays, place / "one.safetensors")
+    zarr.save_group(place / "one.zarr", **arrays)
+    with h5py.File(place / "one.h5", "w") as file:
+        file.update(arrays)
+    write_csv(place / "long.csv", {name: [cells[i] for i in kept] for name, cells in long.items()})
+    write_parquet(place / "wide.parquet", {"label": NAMED.tolist(), **wide})
+    return {"binary.csv": predictions()["binary.csv"]}
 
 
-@functools.cache
-def grids():
-    """A small study as JSON and as TOML."""
+@specimens
+def stores(place):
+    """What workers of a cluster read: shards, of which one is empty, and Zarr."""
+    names = {"classes": np.array(CLASSES), "members": np.array(MEMBERS)}
+    for kind in ("npy", "npz", "parquet"):
+        (place / kind).mkdir()
+    for a, b in ((0, 3), (3, 3), (3, 7)):
+        np.save(place / "npy" / f"probs-{a}-{b}.npy", PROBS[a:b])
+        np.save(place / "npy" / f"labels-{a}-{b}.npy", LABELS[a:b])
+        save = np.savez if a else np.savez_compressed
+        probs = np.asfortranarray(PROBS[a:b])
+        save(place / "npz" / f"{a}-{b}.npz", probs=probs, labels=NAMED[a:b], **names)
+        columns = {name: cells[a:b] for name, cells in wide_columns().items()}
+        if a < b:
+            write_parquet(place / "parquet" / f"{a}-{b}.parquet", columns)
+    # Names in version 2 of the format, whose text is no experiment.
+    root = zarr.open_group(place / "named.zarr", mode="w", zarr_format=2)
+    root.create_array("probs", data=PROBS, chunks=(3, 1, 2))
+    for name, values in {"labels": NAMED, **names}.items():
+        root.create_array(name, data=values)
+    kept = ("plain.npy", "plain.npz", "three.zarr", "two.zarr", "zipped.zarr")
+    return {name: predictions()[name] for name in kept}
+
+
+@specimens
+def grids(place):
+    """A small study as JSON and as TOML, which writes these values alike."""
     grid = GRID | {"n_samples": [5], "n_datasets": 1, "n_resamples": 1, "seed": 0}
-    return {"grid.json": json.dumps(grid).encode(), "grid.toml": written(grid)}
+    (place / "grid.json").write_text(json.dumps(grid))
+    lines = (f"{key} = {json.dumps(value)}\n" for key, value in grid.items())
+    (place / "grid.toml").write_text("".join(lines))
 
 
-@functools.cache
-def journals():
-    """The journal of a test and that of a study."""
-    with tempfile.TemporaryDirectory() as folder, _unwarned():
-        first, second = Path(folder) / "test", Path(folder) / "study"
-        hc.calibration_test(PROBS, LABELS, journal=first, alpha=0.2, **TEST)
-        hc.simulation.run(hc.simulation.Grid(**GRID), folder=second)
-        return {each.name: (each / "journal.jsonl").read_bytes() for each in (first, second)}
+@specimens
+def journals(place):
+    hc.calibration_test(PROBS, LABELS, journal=place / "test", rng=5, **TEST)
+    hc.simulation.run(hc.simulation.Grid(**GRID), folder=place / "study")
+    for name in ("test", "study"):
+        for path in (place / name).iterdir():
+            path.rename(place / f"{name}.jsonl") if path.suffix == ".jsonl" else path.unlink()
+        (place / name).rmdir()
 
 
-@functools.cache
-def results():
+@specimens
+def results(place):
     """Results of every kind as JSON."""
-    with _unwarned():
-        test = hc.calibration_test(PROBS, LABELS, alpha=0.2, **TEST)
-        search = hc.minimize(PROBS, LABELS, measure="hl_cwise", rng=0)
-        classical = hc.classical.resampling_test(PROBS[:, 0], LABELS, n_resamples=9, rng=0)
-    return {
-        "test.json": hc.io.to_json(test).encode(),
-        "several.json": hc.io.to_json([test, search, classical]).encode(),
-    }
-
-
-@contextlib.contextmanager
-def _unwarned():
-    """So few rows and resamples deserve a note, which is not wanted here."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", hc.HullcalWarning)
-        yield
+    test = hc.calibration_test(PROBS, LABELS, rng=5, **TEST)
+    search = hc.minimize(PROBS, LABELS, measure="hl_cwise", rng=0)
+    classical = hc.classical.resampling_test(PROBS[:, 0], LABELS, n_resamples=9, rng=0)
+    hc.io.write_json(test, place / "test.json")
+    hc.io.write_json([test, search, classical], place / "several.json")
 
 
 def _undated(data):
@@ -148,10 +164,6 @@ def contents(path):
 
 def put(path, content):
     """Write what `contents` gave."""
-    if not isinstance(content, dict):
-        path.write_bytes(content)
-        return
-    path.mkdir()
-    for name, data in content.items():
+    for name, data in content.items() if isinstance(content, dict) else [("", content)]:
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_bytes(data)

@@ -1,7 +1,5 @@
 """A run is killed at moments that nobody chose, and resumed: does it end as if it had not been?"""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random
@@ -11,13 +9,11 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
+
+import numpy as np
 
 from hardening.subjects import files_in, predictions
-
-__all__ = ["RUNS", "SIGNALS", "USUAL", "Kills", "kill_often"]
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 #: How the program ends once it minds the signal, and how the system ends it before.
@@ -33,16 +29,7 @@ _SOON = 0.6
 class Run:
     """A command that keeps a journal, run inside the folder to which it writes.
 
-    Attributes
-    ----------
-    words : str
-        Its arguments.
-    again : str
-        Further ones where there is a journal.
-    journals : str
-        The folder of journals.
-    last : str
-        What it writes near its end.
+    `again` are further words where there is a journal; `last` is what it writes near its end.
     """
 
     words: str
@@ -51,27 +38,13 @@ class Run:
     last: str
 
 
+_STUDY = "simulate --scenario calibrated -m ece_conf -N 60 --output study"
+_TEST = "test ../predictions.npz -D 4000 --seed 1 --jobs 2 --format json --output r.json"
 RUNS = {
-    "simulate": Run(
-        "simulate --scenario calibrated -m ece_conf -N 60 -R 800 --jobs 2 --output study",
-        " --resume",
-        journals="study",
-        last="study/rates.csv",
-    ),
+    "simulate": Run(f"{_STUDY} -R 800 --jobs 2", " --resume", "study", "study/rates.csv"),
     # Without workers, whose start takes longer than all of its blocks.
-    "small study": Run(
-        "simulate --scenario calibrated -m ece_conf -N 60 -R 600 -D 39 --jobs 1 --output study",
-        " --resume",
-        journals="study",
-        last="study/rates.csv",
-    ),
-    "test": Run(
-        "test ../predictions.npz -D 4000 --seed 1 --jobs 2 --format json --output r.json "
-        "--report r.html --journal kept",
-        " --resume --force",
-        journals="kept",
-        last="r.json",
-    ),
+    "small study": Run(f"{_STUDY} -R 600 -D 39 --jobs 1", " --resume", "study", "study/rates.csv"),
+    "test": Run(f"{_TEST} --report r.html --journal kept", " --resume --force", "kept", "r.json"),
 }
 #: The runs that take turns where none is named.
 USUAL = ("simulate", "test")
@@ -81,70 +54,44 @@ USUAL = ("simulate", "test")
 class Kills:
     """What happened.
 
-    Attributes
-    ----------
-    hits : Counter
-        Signals that met a running program, by run, signal and whether there was a journal.
-    finished : int
-        Runs that came to their end after all, and were compared.
-    orphans : int
-        Temporary files of killed programs, which had no time to remove them.
+    `hits` are signals that met a running program, by run, signal and whether there was a journal;
+    `finished` are runs that came to their end after all, and were compared; `orphans` are temporary
+    files of killed programs, which had no time to remove them.
     """
 
     hits: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     finished: int = 0
     orphans: int = 0
 
-    @property
-    def total(self) -> int:
-        """How many signals met a running program."""
-        return self.hits.total()
 
-
-def kill_often(
-    times: int,
-    place: Path,
-    *,
-    seed: int = 0,
-    runs: tuple[str, ...] = USUAL,
-    signals: tuple[signal.Signals, ...] = SIGNALS,
-    say: Callable[[str], None] = lambda words: None,
-) -> Kills:
+def kill_often(times, place, *, seed=0, runs=USUAL, signals=SIGNALS, say=lambda words: None):
     """Send so many signals to running programs, and compare what they leave in the end.
 
-    Parameters
-    ----------
-    times : int
-    place : Path
-        An empty folder to work in.
-    seed : int
-        Of signals and delays; when they arrive depends on the machine as well.
-    runs : tuple of str
-        Names in RUNS, one after the other.
-    signals : tuple
-        SIGKILL is drawn twice as often as the others.
-    say : callable
-        Told of every signal.
+    Signals and delays follow the seed; when they arrive depends on the machine as well. SIGKILL is
+    drawn twice as often as the others.
     """
     rng = random.Random(seed)
     found = Kills()
-    _write_predictions(place / "predictions.npz")
+    probs, labels = predictions()
+    np.savez(
+        place / "predictions.npz", probs=np.tile(probs, (10, 1, 1)), labels=np.tile(labels, 10)
+    )
     whole = {name: _undisturbed(name, place / f"whole-{name}") for name in runs}
     rounds = 0
-    while found.total < times:
+    while found.hits.total() < times:
         # Where every signal comes too late there is nothing to be learnt.
-        assert rounds < 20 * times, f"{found.total} signals in {rounds} runs"
+        assert rounds < 20 * times, f"{found.hits.total()} signals in {rounds} runs"
         name = runs[rounds % len(runs)]
         rounds += 1
         folder = place / "disturbed"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         # The last signals go to the rest of a run as well, so every one of them is followed to its end.
-        budget = min(times - found.total, rng.randint(2, 8))
+        budget = min(times - found.hits.total(), rng.randint(2, 8))
         for _ in range(budget):
             number = rng.choice([*signals, *[s for s in signals if s is signal.SIGKILL]])
             ended = _disturbed(name, folder, number, rng, found)
-            say(f"{name}: {number.name} {ended}, {found.total} so far")
+            say(f"{name}: {number.name} {ended}, {found.hits.total()} so far")
             if ended == "came too late":
                 break
         _finish(name, folder, whole[name], found)
@@ -152,21 +99,14 @@ def kill_often(
     return found
 
 
-def _write_predictions(path: Path) -> None:
-    import numpy as np
-
-    probs, labels = predictions()
-    np.savez(path, probs=np.tile(probs, (10, 1, 1)), labels=np.tile(labels, 10))
-
-
-def _undisturbed(name: str, folder: Path) -> dict[str, bytes]:
+def _undisturbed(name, folder):
     folder.mkdir()
     process, said = _start(name, folder, resume=False)
     assert process.wait(timeout=600) == 0, said.read_text()
-    return _without_temporaries(files_in(folder))
+    return files_in(folder)
 
 
-def _start(name: str, folder: Path, *, resume: bool) -> tuple[subprocess.Popen[bytes], Path]:
+def _start(name, folder, *, resume):
     words = RUNS[name].words + RUNS[name].again * resume
     said = folder.with_name(folder.name + ".said")
     # A session of its own, so that Ctrl-C reaches workers as from a terminal; and no pipe, which
@@ -183,9 +123,7 @@ def _start(name: str, folder: Path, *, resume: bool) -> tuple[subprocess.Popen[b
     return process, said
 
 
-def _disturbed(
-    name: str, folder: Path, number: signal.Signals, rng: random.Random, found: Kills
-) -> str:
+def _disturbed(name, folder, number, rng, found):
     """Start or resume a run and send it a signal; say when that arrived."""
     before = _journals(name, folder)
     process, said = _start(name, folder, resume=bool(before))
@@ -213,9 +151,10 @@ def _disturbed(
         return "came too late"
     found.hits[name, number.name, "with a journal" if kept else "before"] += 1
     minded, unminded = _CODES[number]
-    assert code in ((minded,) if kept and not _complete(name, folder) else (minded, unminded)), (
-        f"{number.name} ended {name} with {code}: {words}"
-    )
+    # Once the last file of a run is there, what comes is the end of the interpreter.
+    at_work = kept and not (folder / RUNS[name].last).exists()
+    expected = (minded,) if at_work else (minded, unminded)
+    assert code in expected, f"{number.name} ended {name} with {code}: {words}"
     if code == minded and code > 0:
         assert "Traceback" not in words, words
         assert not kept or "continue with --resume" in words, words
@@ -223,9 +162,7 @@ def _disturbed(
     return "met a journal" if kept else "came before there was a journal"
 
 
-def _wait_for_growth(
-    process: subprocess.Popen[bytes], name: str, folder: Path, before: dict[str, list[bytes]]
-) -> None:
+def _wait_for_growth(process, name, folder, before):
     size = sum(map(len, before.values()))
     while process.poll() is None:
         if sum(map(len, _journals(name, folder).values())) > size:
@@ -233,7 +170,7 @@ def _wait_for_growth(
         time.sleep(0.01)
 
 
-def _journals(name: str, folder: Path) -> dict[str, list[bytes]]:
+def _journals(name, folder):
     """Whole lines of all journals, by folder."""
     return {
         str(path.parent): [
@@ -243,23 +180,18 @@ def _journals(name: str, folder: Path) -> dict[str, list[bytes]]:
     }
 
 
-def _check_nothing_lost(before: dict[str, list[bytes]], after: dict[str, list[bytes]]) -> None:
+def _check_nothing_lost(before, after):
     for journal, lines in before.items():
         assert after[journal][: len(lines)] == lines, f"{journal} lost lines that it had"
 
 
-def _complete(name: str, folder: Path) -> bool:
-    """Whether the last file of a run is there; what comes then is the end of the interpreter."""
-    return (folder / RUNS[name].last).exists()
-
-
-def _finish(name: str, folder: Path, whole: dict[str, bytes], found: Kills) -> None:
+def _finish(name, folder, whole, found):
     before = _journals(name, folder)
     process, said = _start(name, folder, resume=bool(before))
     assert process.wait(timeout=600) == 0, said.read_text()
     _check_nothing_lost(before, _journals(name, folder))
     files = files_in(folder)
-    own = _without_temporaries(files)
+    own = {path: content for path, content in files.items() if not path.endswith(".tmp")}
     found.orphans += len(files) - len(own)
     assert sorted(own) == sorted(whole), f"{sorted(own)} instead of {sorted(whole)}"
     for path, content in whole.items():
@@ -273,7 +205,3 @@ def _finish(name: str, folder: Path, whole: dict[str, bytes], found: Kills) -> N
                 f"{path} differs from an undisturbed run's"
             )
     found.finished += 1
-
-
-def _without_temporaries(files: dict[str, bytes]) -> dict[str, bytes]:
-    return {path: content for path, content in files.items() if not path.endswith(".tmp")}

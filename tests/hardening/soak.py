@@ -1,23 +1,17 @@
 """Ten thousand tests in one process: do memory, open files and threads stay as they are?"""
 
-from __future__ import annotations
-
 import gc
 import itertools
 import os
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
 
 import hullcal as hc
-
-__all__ = ["Level", "Soak", "soak"]
 
 #: Searches with few evaluations: what is held after a call does not depend on how long it took.
 _SEARCHES = {
@@ -31,45 +25,26 @@ _SEARCHES = {
 _SIDE = 50
 
 
-@dataclass(frozen=True)
-class Level:
-    """What a process holds.
-
-    Attributes
-    ----------
-    memory : float
-        Megabytes that are its own, not shared with others.
-    files, threads : int
-        Open files; threads of Python and of libraries.
-    """
+class Level(NamedTuple):
+    """What a process holds: megabytes that are its own, open files, and threads."""
 
     memory: float
     files: int
     threads: int
 
-
-@dataclass(frozen=True)
-class Soak:
-    """Levels by the number of tests that had been run."""
-
-    levels: dict[int, Level]
-
-    def change(self, first: int, last: int) -> Level:
-        """What was held more after `last` tests than after `first`."""
-        before, after = self.levels[first], self.levels[last]
-        return Level(
-            after.memory - before.memory, after.files - before.files, after.threads - before.threads
-        )
+    def since(self, before):
+        """What is held more than before."""
+        return Level(*(now - then for now, then in zip(self, before, strict=True)))
 
 
-def combinations() -> list[tuple[str, str, str]]:
+def combinations():
     """All measures, nulls and searches that go together, a function of the user's among them."""
     names = (*hc.measures.available(), "function")
     triples = itertools.product(names, hc.nulls.available(), hc.minimizers.available())
     return [triple for triple in triples if _go_together(*triple)]
 
 
-def _go_together(measure: str, null: str, search: str) -> bool:
+def _go_together(measure, null, search):
     g = hc.measures.resolve(_brier() if measure == "function" else measure)
     try:
         _SEARCHES[search].check(g, 2)
@@ -79,23 +54,11 @@ def _go_together(measure: str, null: str, search: str) -> bool:
     return True
 
 
-def soak(
-    marks: Sequence[int],
-    *,
-    leak: Callable[[int], object] = lambda i: None,
-    say: Callable[[str], None] = lambda words: None,
-) -> Soak:
-    """Run tests and see what is held.
+def soak(marks, *, leak=lambda i: None, say=lambda words: None):
+    """Run as many tests as the last mark says; levels by the number of tests run, at every mark.
 
-    Parameters
-    ----------
-    marks : sequence of int
-        Numbers of tests after which to look; as many are run as the last one says. The first should
-        leave room to load code and for buffers to find their size.
-    leak : callable
-        Called with its number after every test; here a leak can be planted.
-    say : callable
-        Told of levels on the way.
+    The first mark should leave room to load code and for buffers to find their size. `leak` is called
+    with its number after every test; there a leak can be planted.
     """
     levels = {}
     turns = itertools.cycle(combinations())
@@ -109,10 +72,10 @@ def soak(
             if i in marks:
                 levels[i] = level()
                 say(f"{i} tests: {levels[i]}")
-    return Soak(levels)
+    return levels
 
 
-def _one(i: int, measure: str, null: str, search: str) -> None:
+def _one(i, measure, null, search):
     rng = np.random.default_rng(i)
     n_rows, n_members = 20 + i % 17, 2 if search == "exact" else 2 + i % 3
     probs = rng.dirichlet([1.0, 1.0, 1.0], size=(n_rows, n_members))
@@ -130,16 +93,16 @@ def _one(i: int, measure: str, null: str, search: str) -> None:
     )
 
 
-def _brier() -> Callable[[Any, Any], float]:
+def _brier():
     """A function that was never seen before, as a closure in a user's loop is."""
 
-    def brier(probs: Any, labels: Any) -> float:
+    def brier(probs, labels):
         return float(((probs - np.eye(probs.shape[1])[labels]) ** 2).sum(axis=1).mean())
 
     return brier
 
 
-def _beside(i: int) -> None:
+def _beside(i):
     """What people do with a test: a journal, an assessment, a page, a file and pictures."""
     rng = np.random.default_rng(i)
     probs = rng.dirichlet([1.0, 1.0, 1.0], size=(40, 3))
@@ -151,17 +114,12 @@ def _beside(i: int) -> None:
         hc.io.write_json([found], os.path.join(folder, "r.json"))
         assessed = hc.assessment.assess(probs, labels, n_resamples=19, rng=i)
         hc.io.write_atomic(os.path.join(folder, "r.html"), hc.report.render(assessed))
-    for draw in _drawings(found, probs, labels):
-        draw(Figure().subplots())
+    hc.plots.null_distribution(found, ax=Figure().subplots())
+    hc.plots.weights(found, ax=Figure().subplots())
+    hc.plots.reliability(probs, labels, ax=Figure().subplots())
 
 
-def _drawings(found: Any, probs: Any, labels: Any) -> Iterator[Callable[[Any], Any]]:
-    yield lambda ax: hc.plots.null_distribution(found, ax=ax)
-    yield lambda ax: hc.plots.weights(found, ax=ax)
-    yield lambda ax: hc.plots.reliability(probs, labels, ax=ax)
-
-
-def level() -> Level:
+def level():
     """What this process holds now."""
     gc.collect()
     with open("/proc/self/smaps_rollup", encoding="ascii") as lines:

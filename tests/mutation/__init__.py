@@ -3,9 +3,8 @@
 `python -m mutation --sample 500 --seed 0`, from `tests/`, draws mutants from every file that
 `subjects.py` names, in proportion to how many each file has, and runs the tests named there against
 each, in a copy of the repository. The mutants are cosmic-ray's (`pip install cosmic-ray==8.7.0`).
-With `--journal FILE` trials are kept, a run that was stopped goes on, and `--again` tries only what
-survived without a reason. The sample is in random order, so that the trials of a run that was stopped
-are a sample too. Loops run uncompiled, so that a mutated loop takes effect without being compiled first.
+With `--journal FILE` trials are kept, and a run that was stopped goes on. Loops run uncompiled, so that
+a mutated loop takes effect without being compiled first.
 
 Left out before the draw, since no test could notice them here: annotations, which are never evaluated,
 and decorators that only compile. A mutant is killed if a test fails, or takes more processor time than

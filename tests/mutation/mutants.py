@@ -24,6 +24,10 @@ class Mutant:
     occurrence: int
     line: int
 
+    @property
+    def name(self):
+        return f"{self.file} {self.operator} {self.occurrence}"
+
     @functools.cache  # noqa: B019
     def applied(self, source):
         """The source with this change."""
@@ -86,17 +90,10 @@ def _unevaluated(source):
 
 def sampled(population, size, seed):
     """So many mutants, from each file in proportion to its number, in an order that is random too."""
-    by_file = {}
-    for mutant in population:
-        by_file.setdefault(mutant.file, []).append(mutant)
-    size = min(size, len(population))
-    quotas = {file: size * len(own) / len(population) for file, own in by_file.items()}
-    shares = {file: int(quota) for file, quota in quotas.items()}
-    # The largest remainders get what rounding down has left.
-    largest = sorted(quotas, key=lambda file: shares[file] - quotas[file])
-    for file in largest[: size - sum(shares.values())]:
-        shares[file] += 1
     draw = random.Random(seed)
-    chosen = [mutant for file, own in by_file.items() for mutant in draw.sample(own, shares[file])]
-    draw.shuffle(chosen)
-    return chosen
+    shuffled = draw.sample(population, len(population))
+    # Of mutants that are sorted by file, every n-th is taken, from a place that is random.
+    by_file = sorted(shuffled, key=lambda mutant: mutant.file)
+    step, start = len(by_file) / min(size, len(by_file)), draw.random()
+    chosen = [by_file[int((i + start) * step)] for i in range(min(size, len(by_file)))]
+    return draw.sample(chosen, len(chosen))

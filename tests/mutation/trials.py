@@ -19,9 +19,20 @@ import pytest
 
 from mutation import subjects
 
-KILLED, SURVIVED = "killed", "survived"
 #: Without numbers that a run could hand on to the next, and always with the same examples.
 OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "-n0", "--hypothesis-seed=0"]
+
+
+def try_all(root, mutants, report):
+    """Report of each mutant whether its tests kill it."""
+    paths = [str(root / each) for each in ("src", ".", "tests")]
+    sys.path[:0] = paths
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+    os.chdir(root)
+    options = [*OPTIONS, f"--rootdir={root}", "--no-header", *subjects.files_of_tests()]
+    code = pytest.main(options, plugins=[Trials(root, mutants, report)])
+    if code not in (0, 1):
+        raise SystemExit(f"pytest ended with {code}")
 
 
 class Trials:
@@ -40,11 +51,8 @@ class Trials:
     def pytest_runtestloop(self, session):
         self.items = {item.nodeid: item for item in session.items}
         self.functions = _functions(self.root)
-        wanted = {mutant.file for mutant in self.mutants}
+        wanted = sorted({mutant.file for mutant in self.mutants})
         self.tests = {file: subjects.of(file, self.items) for file in wanted}
-        missing = [file for file, tests in self.tests.items() if not tests]
-        if missing:
-            raise pytest.UsageError(f"no tests for {missing}")
         # Dots of thousands of tests would hide what is printed here.
         session.config.pluginmanager.unregister(name="terminalreporter")
         self._unmutated()
@@ -65,7 +73,7 @@ class Trials:
                 raise pytest.UsageError(f"unmutated, {last} does not pass among those of {file}")
             self.seconds |= json.loads(place.read_text())
         path = self.root / file
-        if self._afresh(path, path.read_text(encoding="utf-8"), [*self.seconds]) == KILLED:
+        if self._afresh(path, path.read_text(encoding="utf-8"), [*self.seconds]):
             raise pytest.UsageError("unmutated, the tests do not pass afresh")
 
     def _run(self, names, seconds, place=None):
@@ -87,13 +95,14 @@ class Trials:
         return 0
 
     def _tried(self, mutant):
+        """Whether a test fails."""
         path = self.root / mutant.file
         source = path.read_text(encoding="utf-8")
         changed = mutant.applied(source)
         try:
             swaps = _swaps(compile(source, path, "exec"), compile(changed, path, "exec"))
         except SyntaxError:
-            return KILLED
+            return True
         names = self.tests[mutant.file]
         pairs = self._pairs(path, swaps)
         if pairs is None:
@@ -104,7 +113,7 @@ class Trials:
                 function.__code__ = code
             return self._run(names, self.seconds)
 
-        return SURVIVED if _forked(swapped) == 0 else KILLED
+        return _forked(swapped) != 0
 
     def _pairs(self, path, swaps):
         """Functions with their new codes; None if these are not all, or cannot take them."""
@@ -136,7 +145,7 @@ class Trials:
             )
         finally:
             path.write_text(source, encoding="utf-8")
-        return SURVIVED if done.returncode == 0 else KILLED
+        return done.returncode != 0
 
 
 def _forked(work):

@@ -5,7 +5,6 @@ python tests/supply/licences.py --update    # writes it
 """
 
 import argparse
-import re
 import sys
 import tomllib
 from importlib.metadata import PackageNotFoundError, metadata
@@ -30,7 +29,7 @@ state. Made by `python tests/supply/licences.py --update`.
 
 
 def declared(root=ROOT):
-    """Names of all packages in pyproject.toml, by extra or group; None for those that are required."""
+    """Packages of pyproject.toml and their lower bounds, by extra or group; None: required."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     groups = {
         None: project["project"]["dependencies"],
@@ -39,14 +38,11 @@ def declared(root=ROOT):
         "build": project["build-system"]["requires"],
     }
     # A group may include another, which is listed by itself.
-    return {
-        group: [name_of(one) for one in listed if isinstance(one, str)]
+    split = {
+        group: [one.partition(">=") for one in listed if isinstance(one, str)]
         for group, listed in groups.items()
     }
-
-
-def name_of(requirement):
-    return re.match(r"[A-Za-z0-9._-]+", requirement)[0].lower().replace("_", "-")
+    return {group: {name: bound for name, _, bound in each} for group, each in split.items()}
 
 
 def licence(package):
@@ -69,19 +65,17 @@ def licence(package):
 
 def page(root=ROOT):
     """The whole page; a package that is not installed cannot be asked."""
-    groups, seen, text = declared(root), set(), HEAD
-    unknown = set(groups) - {group for names in SECTIONS.values() for group in names}
-    if unknown:
-        raise SystemExit(f"extras or groups without a section: {', '.join(sorted(unknown))}")
-    for heading, names in SECTIONS.items():
-        rows = []
-        for group in names:
-            for package in groups[group]:
-                if package not in seen:
-                    seen.add(package)
-                    rows.append((package, *licence(package), group or ""))
+    groups, text = declared(root), HEAD
+    for heading, extras in SECTIONS.items():
+        rows = {}
+        for extra in extras:
+            for package in groups.pop(extra):
+                if f"| {package} |" not in text:
+                    rows.setdefault(package, (package, *licence(package), extra or ""))
         text += f"\n## {heading}\n\n| package | version | licence | extra or group |\n|---|---|---|---|\n"
-        text += "".join(f"| {' | '.join(row)} |\n" for row in sorted(rows))
+        text += "".join(f"| {' | '.join(row)} |\n" for row in sorted(rows.values()))
+    if groups:
+        raise SystemExit(f"extras or groups without a section: {', '.join(groups)}")
     return text
 
 

@@ -146,13 +146,6 @@ def pages(result: hc.CalibrationTestResult, probs: Floats, labels: NDArray[np.in
     return page
 
 
-def mistakes() -> None:
-    try:
-        hc.calibration_test([[0.5, 0.6]], [0])
-    except hc.InvalidInputError as error:
-        print(error)
-
-
 def main() -> None:
     probs, labels = predictions()
     result = tests(probs, labels)
@@ -163,7 +156,10 @@ def main() -> None:
     simulations()
     files(result, probs, labels)
     page = pages(result, probs, labels)
-    mistakes()
+    try:
+        hc.calibration_test([[0.5, 0.6]], [0])
+    except hc.InvalidInputError as error:
+        print(error)
     assert page.startswith("<!DOCTYPE html>")
     print(result)
 
