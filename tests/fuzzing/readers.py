@@ -48,7 +48,7 @@ def _store(path):
     """Open a store as the client does, and read and check all of it as workers do."""
     store = open_store(path)
     # A store without labels gets as many as it needs, unless that is beyond reason.
-    given = None if store.labelled else np.zeros(store.n_samples % 10_000, dtype=np.int64)
+    given = None if store.labelled else np.zeros(store.shape[0] % 10_000, dtype=np.int64)
     source = dask._Input.of(store, given, None, {"from_logits": False, "from_log": False})
     n_samples = source.shape[0]
     for first in itertools.islice(range(0, n_samples, ROWS), CHUNKS):

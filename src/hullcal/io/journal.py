@@ -111,7 +111,8 @@ def locked(folder: Path, parameter: str = "folder") -> Iterator[None]:
 
     for each in folder.iterdir():
         # A link would have us write elsewhere, a pipe would block.
-        if each.is_symlink() or not (each.is_file() or each.is_dir()):
+        odd = each.is_symlink() or not (each.is_file() or each.is_dir())
+        if odd and os.path.lexists(each):  # and not a file that another process has just renamed
             repair = "Remove it, or choose another folder."
             came = f"a link, pipe or device {str(each)!r}"
             raise refusal(parameter, "must hold regular files only", came, repair)

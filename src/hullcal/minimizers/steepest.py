@@ -81,7 +81,8 @@ class Steepest(Minimizer):
             points = np.repeat(np.eye(n_members), n_cases, axis=0)
             values = objective.values(points, np.tile(np.arange(n_cases), n_members))
             # In units of a tie, so that rounding does not choose.
-            ranks = np.round(values.reshape(n_members, n_cases).T / _TIE)
+            with np.errstate(over="ignore"):
+                ranks = np.round(values.reshape(n_members, n_cases).T / _TIE)
             members = np.argsort(ranks, axis=1, kind="stable")[:, :_MOST_MEMBERS]
         vertices = np.eye(n_members)[members]
         ways = 0.5 * vertices + 0.5 / n_members
