@@ -145,7 +145,7 @@ FILES = [
     ("cell.csv", text(WIDE + "0.5,0.5,x\n0.5,half,y\n"), ["numbers", "'half' in line 3"]),
     ("latin.csv", text(WIDE + "0.5,0.5,\xe9lan\n"), ["UTF-8"]),
     ("label.csv", text(WIDE + "0.5,0.5,z\n"), ["among `classes`", "'z' at index 0"]),
-    ("odd.csv", text("a:cat,a:dog,b:cat,b:dgo\n.5,.5,.5,.5\n"), ["same classes"]),
+    ("odd.csv", text("a:cat,a:dog,b:cat,b:dgo\n.5,.5,.5,.5\n"), ["every member and class", "dgo"]),
 ]
 
 
