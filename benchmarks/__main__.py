@@ -11,7 +11,7 @@ import scipy
 
 from benchmarks.measuring import Target, print_targets
 
-SECTIONS = ("speed", "search", "budget", "steady", "growth", "sizes", "startup")
+SECTIONS = ("speed", "truth", "search", "budget", "steady", "growth", "sizes", "startup")
 
 
 def main() -> None:

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from itertools import product
 
+from experiments import named
+
 import hullcal as hc
 from benchmarks.measuring import (
     Set,
@@ -57,15 +59,9 @@ print(*call(ROWS))
 
 def seconds_of(measure: str, null: str, data: Set, n_resamples: int) -> float:
     """Time of one test."""
-    options = {
-        "measure": measure,
-        "null": null,
-        "minimizer": hc.minimizers.Pairwise(max_evaluations=BUDGET),
-        "n_resamples": n_resamples,
-        "alpha": 0.5,
-        "rng": 0,
-    }
-    return best_seconds(lambda: hc.calibration_test(*data, **options), at_least=0.3, fewest=3)
+    test = hc.simulation.Test.named(f"{named(measure, null)}:pairwise:{BUDGET}")
+    options = {"n_resamples": n_resamples, "alpha": 0.5, "rng": 0}
+    return best_seconds(lambda: test.run(*data, **options), at_least=0.3, fewest=3)
 
 
 def grow(measure: str, null: str, axis: str) -> tuple[tuple[int, ...], list[float]]:

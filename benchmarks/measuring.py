@@ -25,8 +25,7 @@ def plain(seed: int, n_samples: int, n_members: int = 10, n_classes: int = 10) -
     """Members uniform on the simplex, labels from their mean: any size in no time."""
     rng = np.random.default_rng(seed)
     probs = rng.dirichlet(np.ones(n_classes), size=(n_samples, n_members))
-    levels = rng.random((n_samples, 1))
-    return probs, (probs.mean(axis=1).cumsum(axis=1)[:, :-1] <= levels).sum(axis=1)
+    return probs, hc.simulation.draw_labels(probs.mean(axis=1), rng)
 
 
 def seconds(call: Callable[[], Any]) -> float:

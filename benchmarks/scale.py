@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from experiments import tables
+from experiments import named, tables
 
 import hullcal as hc
 from benchmarks.measuring import (
@@ -61,9 +61,8 @@ def made(folder: Path, n_samples: int, n_members: int, n_classes: int) -> Path:
             part = probs[begin : begin + rows]
             rng.standard_exponential(out=part, dtype=np.float32)
             part /= part.sum(axis=2, keepdims=True, dtype=np.float64).astype(np.float32)
-            running = part.mean(axis=1, dtype=np.float64).cumsum(axis=1)
-            level = rng.random((len(part), 1)) * running[:, -1:]
-            labels[begin : begin + rows] = (running[:, :-1] <= level).sum(axis=1)
+            mean = part.mean(axis=1, dtype=np.float64)
+            labels[begin : begin + rows] = hc.simulation.draw_labels(mean, rng)
         probs.flush()
         np.save(target / f"labels-{shard:05d}.npy", labels)
     return target
@@ -85,24 +84,25 @@ def memory(name: str) -> int:
 def run_cell(cell: Cell) -> Cell:
     """Time and private memory of one test, in this process."""
     folder = Path(cell["folder"])
-    options = {name: cell[name] for name in ("measure", "null", "n_resamples")} | {"rng": 0}
+    test = hc.simulation.Test.named(named(cell["measure"], cell["null"]))
+    options = {"n_resamples": cell["n_resamples"], "rng": 0}
     few = {**options, "n_resamples": 20}
     if cell["engine"] == "dask":
         from distributed import Client, LocalCluster
 
         workers = {"n_workers": os.cpu_count(), "threads_per_worker": 1, "memory_limit": 0}
         with LocalCluster(**workers, dashboard_address=None) as cluster, Client(cluster) as client:
-            hc.calibration_test(folder.parent / "warm", None, engine=client, **few)
+            test.run(folder.parent / "warm", None, engine=client, **few)
             start = time.perf_counter()
-            result = hc.calibration_test(folder, None, engine=client, **options)
+            result = test.run(folder, None, engine=client, **options)
             found: Cell = {"seconds": time.perf_counter() - start}
     else:
         probs, labels = in_memory(folder)
-        hc.calibration_test(probs[:WARM], labels[:WARM], **few)
+        test.run(probs[:WARM], labels[:WARM], **few)
         before = memory("VmRSS")
         Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
         start, busy = time.perf_counter(), time.process_time()
-        result = hc.calibration_test(probs, labels, n_jobs=cell["threads"], **options)
+        result = test.run(probs, labels, n_jobs=cell["threads"], **options)
         found = {"seconds": time.perf_counter() - start, "processor": time.process_time() - busy}
         found["private"] = (memory("VmHWM") - before) / probs.nbytes
     found |= {"p": result.pvalue, "statistic": float.hex(result.statistic)}

@@ -2,6 +2,7 @@
 
 import numpy as np
 import scipy
+from experiments import named
 
 import hullcal as hc
 from benchmarks import literal
@@ -35,11 +36,10 @@ def ours(
     probs: Array, labels: Array, measure: str, null: str, minimizer: str = "steepest"
 ) -> float:
     """Seconds of our whole call, checks included, after compilation."""
-
-    options = {"measure": measure, "null": null, "minimizer": minimizer, "n_resamples": N_RESAMPLES}
+    test = hc.simulation.Test.named(f"{named(measure, null)}:{minimizer}")
 
     def call() -> None:
-        hc.calibration_test(probs, labels, **options, rng=0)
+        test.run(probs, labels, n_resamples=N_RESAMPLES, rng=0)
 
     call()
     return best_seconds(call, at_least=1.0, fewest=1)

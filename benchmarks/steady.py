@@ -4,6 +4,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from experiments import named
 from experiments.levels import forest
 
 import hullcal as hc
@@ -40,10 +41,8 @@ def sets() -> dict[str, Set]:
 
 def outcome(data: Set, measure: str, null: str = "refit", seed: int = 0, n: int = 1):
     """One test of a set."""
-    alpha = max(0.05, 1 / (n + 1))
-    return hc.calibration_test(
-        *data, measure=measure, null=null, n_resamples=n, alpha=alpha, rng=seed
-    )
+    test = hc.simulation.Test.named(named(measure, null))
+    return test.run(*data, n_resamples=n, alpha=max(0.05, 1 / (n + 1)), rng=seed)
 
 
 def orders(data: Set, measure: str) -> tuple[float, float]:

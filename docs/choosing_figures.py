@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from experiments import named
 from experiments.canvas import LEVEL, MEASURES, NULLS, bars, drawing, legend_above
 from scipy.stats import binom
 
@@ -58,7 +59,7 @@ def nulls(n_datasets: int = 60) -> None:
     rows = []
     for title, world in WORLDS.items():
         size = {"n_samples": 200, "n_members": 5, "n_classes": 5, "spread": 1.0}
-        tests = {"measure": ["ece_conf", "ece_cwise"], "null": list(NULLS)}
+        tests = {"test": [named(g, null) for g in ("ece_conf", "ece_cwise") for null in NULLS]}
         how = {"n_datasets": n_datasets, "n_resamples": N_RESAMPLES, "alpha": ALPHA, "seed": 1}
         for found in run(Grid(**(world | size | tests | how)), n_jobs=1).rates():
             own = {"world": title, "measure": found["measure"], "null": found["null"]}
@@ -158,8 +159,8 @@ def measures(n_single: int = 200, n_sets: int = 30) -> None:
                 probs = ensemble(500, n_members, rng)
                 labels = drawn(truth(probs.mean(axis=1)), rng)
                 for name in names:
-                    result = hc.calibration_test(
-                        probs, labels, measure=name, null="refit", n_resamples=N_RESAMPLES, rng=r
+                    result = hc.truth_test(
+                        probs, labels, measure=name, n_resamples=N_RESAMPLES, rng=r
                     )
                     rejections[name] += result.rejected
             for name in names:

@@ -1,5 +1,10 @@
 """Settings of the documentation: everything it needs is on this machine, at build and when read."""
 
+import importlib
+import inspect
+import re
+from pathlib import Path
+
 import hullcal
 
 project = "hullcal"
@@ -60,9 +65,40 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     # Names in pictures are small; twice the pixels keep them sharp on a screen.
     "image_srcset": ["2x"],
+    "thumbnail_size": (840, 480),
 }
+
+
+def described(page):
+    """The names that a page of the reference describes, each with the first line of its docstring."""
+    directive = r"^\.\. auto(\w+):: (hullcal[\w.]+)$"
+    for kind, name in re.findall(directive, page.read_text(encoding="utf-8"), re.MULTILINE):
+        if kind == "module":
+            continue
+        path, value = name.split("."), hullcal
+        for number, part in enumerate(path[1:], 2):
+            if not hasattr(value, part):
+                importlib.import_module(".".join(path[:number]))
+            value = getattr(value, part)
+        role = {"function": "func", "data": "data", "exception": "exc"}.get(kind, "class")
+        line = "A constant." if kind == "data" else inspect.getdoc(value).splitlines()[0]
+        yield f":{role}:`{name.partition('.')[2]} <{name}>`", line
+
+
+def list_names(app, docname, source):
+    """The index of the reference: a line for every name, page by page."""
+    if docname != "api/index":
+        return
+    parts = []
+    for page in re.findall(r"^   (\w+)$", source[0], re.MULTILINE):
+        path = Path(app.srcdir) / "api" / f"{page}.rst"
+        title = path.read_text(encoding="utf-8").splitlines()[0]
+        rows = [f"   * - {name}\n     - {line}" for name, line in described(path)]
+        parts += [f".. rubric:: {title}\n", ".. list-table::\n   :widths: 35 65\n", *rows, ""]
+    source[0] += "\n" + "\n".join(parts) + "\n"
 
 
 def setup(app):
     """Formulas as drawings: they need no fonts, which browsers do not load from a folder of files."""
     app.config.mathjax_path = "mathjax/tex-svg.js"
+    app.connect("source-read", list_names)

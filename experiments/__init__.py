@@ -1,1 +1,10 @@
 """Figures and tables from real data and from the paper, each by one command, by public names alone."""
+
+
+def named(measure: str, null: str) -> str:
+    """The test whose null values are made so; those of a test of the truth by a measure are "refit".
+
+    >>> named("ece_conf:5", "stacked"), named("ece_conf", "refit")
+    ('calibrated:ece_conf:5:stacked', 'truth:ece_conf')
+    """
+    return f"truth:{measure}" if null == "refit" else f"calibrated:{measure}:{null}"

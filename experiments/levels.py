@@ -19,6 +19,7 @@ import numpy as np
 from scipy.stats import binom
 
 import hullcal as hc
+from hullcal.simulation import draw_labels
 
 ALPHA, N_RESAMPLES = 0.05, 39  # 2/40 is alpha exactly
 #: All pairs of rows: only where rows are few.
@@ -43,18 +44,11 @@ class Cell:
         return hc.calibration_test(*data, **options, alpha=ALPHA, rng=index).rejected
 
 
-def drawn(rng: np.random.Generator, law: np.ndarray) -> np.ndarray:
-    """A label for each row of a law."""
-    steps = law.cumsum(axis=1)
-    # Scaled by the last step, which rounding keeps from being 1, no draw can fall beyond it.
-    return (steps[:, :-1] <= rng.random((len(law), 1)) * steps[:, -1:]).sum(axis=1)
-
-
 def with_labels(rng: np.random.Generator, probs: np.ndarray, vertex: bool) -> Set:
     """Labels from a combination of the members: uniform on the simplex, or one of them."""
     m = probs.shape[1]
     weights = np.eye(m)[rng.integers(m)] if vertex else rng.dirichlet(np.ones(m))
-    return probs, drawn(rng, np.einsum("m,nmk->nk", weights, probs))
+    return probs, draw_labels(np.einsum("m,nmk->nk", weights, probs), rng)
 
 
 def simulated(rng: np.random.Generator, n: int, m: int, k: int, vertex: bool) -> Set:

@@ -16,19 +16,20 @@ from typing import Any
 import numpy as np
 
 import hullcal as hc
+from experiments import named
 from experiments.canvas import drawing
 from experiments.tables import Rows, show_lines, write_lines
 
 MEASURES = ("ece_conf", "ece_cwise")
-#: Nulls, and what a small p-value of each speaks against.
-NULLS = {"recentered": "calibrated", "refit": "truth"}
+#: Questions, and the null of their tests.
+QUESTIONS = {"calibrated": "recentered", "truth": "refit"}
 SIZES = ("tv_diameter", "generalized_hartley", "mutual_information", "upper_entropy")
 HEADINGS = (
     *("members", "added"),
     *(
         heading
         for measure in MEASURES
-        for heading in (f"best {measure}", *(f"p {claim}" for claim in NULLS.values()))
+        for heading in (f"best {measure}", *(f"p {question}" for question in QUESTIONS))
     ),
     *(name.replace("_", " ") for name in SIZES),
 )
@@ -44,9 +45,9 @@ def row_of(
     options = {"n_resamples": n_resamples, "rng": seed, "n_jobs": n_jobs}
     for measure in MEASURES:
         row[measure] = hc.minimize(classifiers, labels, measure=measure, rng=seed).value
-        for null in NULLS:
-            test = hc.calibration_test(classifiers, labels, measure=measure, null=null, **options)
-            row[f"{measure} {null}"] = test.pvalue
+        for question, null in QUESTIONS.items():
+            test = hc.simulation.Test.named(named(measure, null))
+            row[f"{measure} {question}"] = test.run(classifiers, labels, **options).pvalue
     sizes = hc.uncertainty.summary(classifiers, n_jobs=n_jobs)
     return row | {name: sizes[name] for name in SIZES}
 
@@ -70,8 +71,9 @@ def draw(rows: Rows, path: Path) -> None:
             ax.plot(members, values, style, color=colour, marker=marker, label=label)
 
         for measure, colour, marker in zip(MEASURES, ("#0072B2", "#D55E00"), "os", strict=True):
-            for null, style in zip(NULLS, ("-", "--"), strict=True):
-                line(valid, f"{measure} {null}", f"{measure}, {null}", style, colour, marker)
+            for question, style in zip(QUESTIONS, ("-", "--"), strict=True):
+                label = f"{measure}, {question}"
+                line(valid, f"{measure} {question}", label, style, colour, marker)
         colours = ("black", "#009E73", "#CC79A7", "#56B4E9")
         for name, marker, colour in zip(SIZES, "os^v", colours, strict=True):
             line(small, name, name.replace("_", " "), "-", colour, marker)

@@ -136,12 +136,12 @@ def hat(p: float, j: int, n_bins: int) -> float:
 
 def ece_conf_smooth(probs: np.ndarray, labels: np.ndarray, n_bins: int = 10) -> float:
     """sum_j |1/N sum_i phi_j(c_i) (hit_i - c_i)|, j = 0, ..., B."""
-    return math.fsum(abs(r) for r in residual_ece_conf_smooth(probs, labels, n_bins))
+    return math.fsum(abs(r) for r in residual_ece_conf(probs, labels, n_bins, smooth=True))
 
 
 def ece_cwise_smooth(probs: np.ndarray, labels: np.ndarray, n_bins: int = 10) -> float:
     """1/K sum_k sum_j |1/N sum_i phi_j(p_ik) (y_ik - p_ik)|, j = 0, ..., B."""
-    residual = residual_ece_cwise_smooth(probs, labels, n_bins)
+    residual = residual_ece_cwise(probs, labels, n_bins, smooth=True)
     return math.fsum(abs(r) for r in residual) / np.shape(probs)[1]
 
 
@@ -269,24 +269,30 @@ def median_bandwidth(mean_probs: np.ndarray) -> float:
 # Residual vectors, whose norm is the measure --------------------------------------------------
 
 
+def _signed_gaps(pairs: list[tuple[float, float]], n_bins: int, smooth: bool) -> list[float]:
+    """Of (y, p) of all rows: sum of y - p over the rows of each bin, or shared by hats; over N."""
+    if smooth:
+        shares = [[hat(p, j, n_bins) for _, p in pairs] for j in range(n_bins + 1)]
+    else:
+        shares = [[float(bin_of(p, n_bins) == j) for _, p in pairs] for j in range(n_bins)]
+    return [
+        math.fsum(share * (y - p) for share, (y, p) in zip(row, pairs, strict=True)) / len(pairs)
+        for row in shares
+    ]
+
+
 def residual_ece_conf(
     probs: np.ndarray,
     labels: np.ndarray,
     n_bins: int = 10,
     weights: Sequence[int] | None = None,
+    smooth: bool = False,
 ) -> np.ndarray:
-    """B signed gaps: sum over the rows of the bin of (hit - confidence), over N. L1 is Eq. 6."""
+    """B signed gaps of (hit, confidence), or B + 1; their L1 norm is Eq. 6."""
     probs, labels = repeat_rows(probs, labels, weights)
-    n = len(labels)
-    residual = np.zeros(n_bins)
-    for j in range(n_bins):
-        gaps = []
-        for i in range(n):
-            if bin_of(max(probs[i]), n_bins) == j:
-                hit = 1.0 if labels[i] == predicted_class(probs[i]) else 0.0
-                gaps.append(hit - float(max(probs[i])))
-        residual[j] = math.fsum(gaps) / n
-    return residual
+    tops = [predicted_class(p) for p in probs]
+    pairs = [(float(y == k), float(p[k])) for p, y, k in zip(probs, labels, tops, strict=True)]
+    return np.array(_signed_gaps(pairs, n_bins, smooth))
 
 
 def residual_ece_cwise(
@@ -294,59 +300,15 @@ def residual_ece_cwise(
     labels: np.ndarray,
     n_bins: int = 10,
     weights: Sequence[int] | None = None,
+    smooth: bool = False,
 ) -> np.ndarray:
-    """K*B signed gaps sum (y_ik - p_ik) / N, all bins of class 0 first. L1 over K is Eq. 5."""
+    """K*B signed gaps of (y_ik, p_ik), or K*(B + 1), class 0 first. L1 over K is Eq. 5."""
     probs, labels = repeat_rows(probs, labels, weights)
-    n, n_classes = probs.shape
-    residual = np.zeros(n_classes * n_bins)
-    for k in range(n_classes):
-        for j in range(n_bins):
-            gaps = []
-            for i in range(n):
-                if bin_of(probs[i, k], n_bins) == j:
-                    gaps.append((1.0 if labels[i] == k else 0.0) - float(probs[i, k]))
-            residual[k * n_bins + j] = math.fsum(gaps) / n
-    return residual
-
-
-def residual_ece_conf_smooth(
-    probs: np.ndarray,
-    labels: np.ndarray,
-    n_bins: int = 10,
-    weights: Sequence[int] | None = None,
-) -> np.ndarray:
-    """B + 1 signed gaps: sum over all rows of phi_j(confidence) (hit - confidence), over N."""
-    probs, labels = repeat_rows(probs, labels, weights)
-    n = len(labels)
-    residual = np.zeros(n_bins + 1)
-    for j in range(n_bins + 1):
-        gaps = []
-        for i in range(n):
-            confidence = float(max(probs[i]))
-            hit = 1.0 if labels[i] == predicted_class(probs[i]) else 0.0
-            gaps.append(hat(confidence, j, n_bins) * (hit - confidence))
-        residual[j] = math.fsum(gaps) / n
-    return residual
-
-
-def residual_ece_cwise_smooth(
-    probs: np.ndarray,
-    labels: np.ndarray,
-    n_bins: int = 10,
-    weights: Sequence[int] | None = None,
-) -> np.ndarray:
-    """K*(B + 1) signed gaps sum phi_j(p_ik) (y_ik - p_ik) / N, all hats of class 0 first."""
-    probs, labels = repeat_rows(probs, labels, weights)
-    n, n_classes = probs.shape
-    residual = np.zeros((n_classes, n_bins + 1))
-    for k in range(n_classes):
-        for j in range(n_bins + 1):
-            gaps = []
-            for i in range(n):
-                p, y = float(probs[i, k]), 1.0 if labels[i] == k else 0.0
-                gaps.append(hat(p, j, n_bins) * (y - p))
-            residual[k, j] = math.fsum(gaps) / n
-    return residual.ravel()
+    residual = []
+    for k in range(probs.shape[1]):
+        pairs = [(float(y == k), float(p[k])) for p, y in zip(probs, labels, strict=True)]
+        residual += _signed_gaps(pairs, n_bins, smooth)
+    return np.array(residual)
 
 
 def residual_hl(
@@ -394,20 +356,12 @@ def recentered_value(
     for `skce_uq`, `skce_b` the data at lambda_hat themselves, (probs_hat, labels), whose mean
     element is subtracted in the RKHS.
     """
-    if measure == "ece_conf":
-        residual = residual_ece_conf(probs_star, labels_star, n_bins)
-        return math.fsum(abs(r - o) for r, o in zip(residual, offset, strict=True))
-    if measure == "ece_cwise":
-        residual = residual_ece_cwise(probs_star, labels_star, n_bins)
+    if measure.startswith("ece_"):
+        classwise, smooth = "cwise" in measure, measure.endswith("_smooth")
+        residual_of = residual_ece_cwise if classwise else residual_ece_conf
+        residual = residual_of(probs_star, labels_star, n_bins, smooth=smooth)
         norm = math.fsum(abs(r - o) for r, o in zip(residual, offset, strict=True))
-        return norm / np.shape(probs_star)[1]
-    if measure == "ece_conf_smooth":
-        residual = residual_ece_conf_smooth(probs_star, labels_star, n_bins)
-        return math.fsum(abs(r - o) for r, o in zip(residual, offset, strict=True))
-    if measure == "ece_cwise_smooth":
-        residual = residual_ece_cwise_smooth(probs_star, labels_star, n_bins)
-        norm = math.fsum(abs(r - o) for r, o in zip(residual, offset, strict=True))
-        return norm / np.shape(probs_star)[1]
+        return norm / np.shape(probs_star)[1] if classwise else norm
     if measure == "hl_cwise":
         residual = residual_hl(probs_star, labels_star, n_bins)
         gaps = [_minus(float(r), float(o)) for r, o in zip(residual, offset, strict=True)]

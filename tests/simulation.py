@@ -28,9 +28,16 @@ ALPHA = 0.05
 N_RESAMPLES = 59
 MEASURES = ("ece_conf", "ece_cwise", "hl_cwise", "skce_ul", "skce_uq", "skce_b")
 COSTLY = ("hl_cwise", "skce_uq", "skce_b")
-NULLS = ("paper", "recentered", "stacked", "refit", "maximized")
+NULLS = (*hc.nulls.available(), "refit")
 
 Draw = Callable[[np.random.Generator], oracles.Scenario]
+
+
+def judged(probs, labels, *, null=None, measure="ece_conf", **options):
+    """The test under a null, where "refit" names the truth test by the measure."""
+    if null == "refit":
+        return hc.truth_test(probs, labels, measure=measure, **options)
+    return hc.calibration_test(probs, labels, null=null, measure=measure, **options)
 
 
 @dataclass(frozen=True)
@@ -108,17 +115,9 @@ def data(scenario: str, index: int) -> oracles.Scenario:
 
 def rejected(cell: Cell, index: int, n_resamples: int = N_RESAMPLES) -> bool:
     """The decision for one set."""
-    probs, labels = data(cell.scenario, index)
-    result = hc.calibration_test(
-        probs,
-        labels,
-        measure=cell.measure,
-        null=cell.null,
-        alpha=ALPHA,
-        n_resamples=n_resamples,
-        rng=index,
-    )
-    return result.rejected
+    settings = {"alpha": ALPHA, "n_resamples": n_resamples, "rng": index}
+    found = judged(*data(cell.scenario, index), measure=cell.measure, null=cell.null, **settings)
+    return found.rejected
 
 
 @cache

@@ -29,7 +29,6 @@ ORDER = [
     "preparation",
     "distinct",
     "hull",
-    "scores",
     "sets",
     "measures",
     "objectives",
@@ -38,12 +37,19 @@ ORDER = [
     "resampling",
     "nulls",
     "algorithm",
+    "likelihood",
+    "alternatives",
+    "evidence",
+    "truth",
+    "monitor",
     "classical",
-    "verdicts",
-    "assessment",
     "ensembles",
     "simulation",
     "plots",
+    "effects",
+    "verdicts",
+    "assessment",
+    "testing",
     "report",
     "demonstration",
     "cli",
@@ -90,7 +96,7 @@ def test_few_rooms_stand_above_the_algorithm():
     for path in FILES:
         for name in imported_names(path):
             if name.startswith("hullcal.algorithm"):
-                above = {"classical", "assessment", "ensembles", "simulation", "cli"}
+                above = {"truth", "classical", "assessment", "ensembles", "simulation", "cli"}
                 assert room_of(path) in lazily | above, f"{path.name} imports {name}"
             if name.startswith("hullcal.cli"):
                 assert room_of(path) in lazily | {"cli"}, f"{path.name} imports {name}"
@@ -139,7 +145,7 @@ def test_the_program_answers_as_a_module_and_as_a_command(arguments):
         assert answer.stdout == answers[0].stdout
     said = answers[0].stdout
     assert {
-        "--help": "convex hull",
+        "--help": "set of classifiers",
         "--version": hullcal.__version__,
         "measures": "ece_cwise, ece_cwise_smooth, hl_cwise",
     }[arguments[0]] in said
@@ -157,6 +163,9 @@ def test_help_and_version_load_no_heavy_package():
 
 PUBLIC = [
     "calibration_test",
+    "truth_test",
+    "Monitor",
+    "combine_evalues",
     "minimize",
     "adjust",
     "split",

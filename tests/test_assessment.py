@@ -1,119 +1,296 @@
-"""What is said of several measures at once: who speaks, how surely, and what a rejection is."""
+"""The three questions at once: coherent p-values, one headline each, effects, and what to do next."""
 
+import csv
 import dataclasses
+import io
+import json
+import math
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import hullcal as hc
 from hullcal import InvalidInputError
-from hullcal.assessment import Assessment, assess
-from hullcal.cli import testing
+from hullcal.assessment import Assessments, assess
+from hullcal.effects import Effect, Quality, fitted_temperature, rows_needed
 from hullcal.notes import Note
+from hullcal.simulation.scenarios import draw_labels, tempered
+from hullcal.verdicts import Answer, advice
+from hullcal.words import CALIBRATED
 from test_results import result
 
 DOUBT = Note("too_few_rows", {"share": 0.5})
+IMPOSSIBLE = Note("impossible", {"n_rows": 3, "refutes": True})
 
 
-def by(measure, count, *, doubtful=False, **changes):
+def by(measure, count, *, notes=(), **changes):
     """A test of which `count` of 99 null values reach the statistic, so that p = (1 + count) / 100."""
-    notes = (DOUBT,) if doubtful else ()
-    null = np.arange(99.0)
-    changes = {"alpha": 0.05, "hypothesis": "H", "null": "recentered", "settings": {}} | changes
-    return result(
-        measure=measure, statistic=98.5 - count, null_distribution=null, notes=notes, **changes
-    )
+    fixed = {"alpha": 0.05, "hypothesis": CALIBRATED, "settings": {}}
+    values = {"statistic": 98.5 - count, "null_distribution": np.arange(99.0)}
+    return result(measure=measure, notes=notes, **fixed | values | changes)
 
 
-def said(*results):
-    """The sentence of a single null; where the predictions are does not matter to it."""
-    (sentence,) = Assessment(None, results).sentences()
-    return sentence
+def calibrated(*results, **more):
+    return Answer("calibrated", results, **more)
 
 
-def test_a_measure_without_doubt_is_heard_before_a_smaller_p_value_in_doubt():
-    assert said(by("cells", 0, doubtful=True), by("bins", 1)) == (
-        "No: the data speak against the claim that H (adjusted p = 0.02 by bins). It is too close to "
-        "call; raise the resamples."
-    )
+def truth(count, **more):
+    return Answer("truth", (by("likelihood", count),), **more)
 
 
-def test_of_several_without_doubt_the_smallest_p_value_is_heard():
-    results = by("cells", 0, doubtful=True), by("pairs", 3), by("bins", 0)
-    assert "(adjusted p = 0.03 by bins)" in said(*results)
+def near_a_truth(n=300, temperature=1.0, seed=0):
+    """Members around a truth whose average, at a temperature, is the law of the labels."""
+    rng = np.random.default_rng(seed)
+    centre = rng.dirichlet([1, 1, 1], size=n)
+    members = 0.7 * centre[:, None] + 0.3 * rng.dirichlet([1, 1, 1], size=(n, 4))
+    law = tempered(members.mean(axis=1), temperature)
+    return members, np.array([rng.choice(3, p=p) for p in law])
 
 
-def test_it_is_unclear_only_where_all_that_reject_are_in_doubt():
-    unclear = said(by("cells", 0, doubtful=True), by("more", 1, doubtful=True), by("bins", 30))
-    assert unclear == (
-        "Unclear: the data seem to speak against the claim that H (adjusted p = 0.03 by cells), but "
-        "with too few rows for cells by null recentered; ask null stacked. It is too close to call; "
-        "raise the resamples."
-    )
-    assert said(by("cells", 0, doubtful=True)).startswith("Unclear: the data seem to")
+@pytest.fixture(scope="module")
+def sharpened():
+    """What is found of members that are far too sure of themselves."""
+    members, labels = near_a_truth(temperature=3.0)
+    return assess(members, labels, n_resamples=99, rng=0)
 
 
-def test_where_nothing_rejects_the_smallest_p_value_is_heard_whatever_the_doubt():
-    assert said(by("bins", 80), by("cells", 30, doubtful=True)) == (
-        "Perhaps: the data do not speak against the claim that H (adjusted p = 0.62 by cells)."
-    )
+# Headlines
 
 
 @pytest.mark.parametrize(
-    ("settings", "also"), [({}, ""), ({"stop_after": 9}, " and what they stop after")]
+    ("count", "notes", "expected"),
+    [
+        (0, (), "Rejected"),
+        (50, (), "Not rejected"),
+        (3, (), "Borderline"),
+        (7, (), "Borderline"),
+        (0, (DOUBT,), "Inconclusive"),
+        (50, (DOUBT,), "Not rejected"),
+        (50, (IMPOSSIBLE,), "Impossible"),
+        (50, (Note("impossible", {"n_rows": 3, "refutes": False}),), "Not rejected"),
+    ],
 )
-def test_a_level_inside_the_interval_is_too_close_to_call(settings, also):
-    near = by("bins", 5, settings=settings)
-    assert said(near) == (
-        "Perhaps: the data do not speak against the claim that H (p = 0.06 by bins). "
-        f"It is too close to call; raise the resamples{also}."
+def test_a_headline_is_one_of_five_words(count, notes, expected):
+    found = by("bins", count, notes=notes)
+    assert found.headline == expected
+    assert calibrated(found).headline == expected
+    assert calibrated(found).text.startswith(f"{expected} (p = ")
+
+
+def test_a_level_inside_the_interval_of_the_adjusted_p_value_is_borderline():
+    # Of six measures p = .05 is adjusted to .3, far from .05; of two p = .02 is adjusted to .04, near.
+    six = calibrated(by("a", 4), *(by(name, 90) for name in "bcdef"))
+    assert six.adjusted[0] == pytest.approx(0.3)
+    assert six.headline == "Not rejected"
+    two = calibrated(by("b", 1), by("c", 90))
+    assert (two.headline, two.pvalue) == ("Borderline", pytest.approx(0.04))
+    assert "increase `n_resamples`" in two.text
+
+
+def test_the_smallest_p_value_decides_unless_it_is_in_doubt():
+    few = {"null_distribution": np.arange(999.0), "statistic": 999.0}
+    results = by("cells", 0, notes=(DOUBT,), **few), by("pairs", 60), by("bins", 0, **few)
+    found = calibrated(*results)
+    assert found.result is results[2]
+    assert found.headline == "Rejected"
+    assert calibrated(*results[:2]).headline == "Inconclusive"
+    assert calibrated(by("bins", 80), by("cells", 30)).result.measure == "cells"
+
+
+def test_what_is_inconclusive_is_still_a_rejection():
+    found = calibrated(by("cells", 0, notes=(DOUBT,)), by("bins", 30))
+    assert found.headline == "Inconclusive"
+    assert found.rejected
+
+
+# Coherence: the truth inside the hull is a calibrated combination
+
+
+@pytest.mark.parametrize("own", [0, 2, 40, 90])
+@pytest.mark.parametrize("average", [0, 3, 90])
+@pytest.mark.parametrize("inside", [0, 2, 40, 90])
+def test_no_p_value_for_calibrated_is_below_those_of_what_implies_it(own, average, inside):
+    others = Answer("average", (by("bins", average),)), truth(inside)
+    found = calibrated(by("bins", own), by("pairs", 95), implied_by=others)
+    assert found.pvalue == max(hc.adjust(found.results)[0], *(each.pvalue for each in others))
+    assert found.rejected <= all(each.rejected for each in others)
+    if found.pvalue in (others[0].pvalue, others[1].pvalue):
+        assert found.headline in {each.headline for each in (*others, found.result)}
+
+
+def test_an_average_that_stands_is_a_combination_that_stands():
+    mean = Answer("average", (by("bins", 40),))
+    found = calibrated(by("bins", 0), implied_by=(mean, truth(0)))
+    assert (found.headline, found.pvalue) == ("Not rejected", mean.pvalue)
+
+
+def test_no_output_of_an_assessment_is_incoherent():
+    """By chance the measure may find less likely what the likelihood does not: p = .31 and .78 here."""
+    for seed in range(4):
+        members, labels = near_a_truth(n=120, seed=seed)
+        found = assess(members, labels, n_resamples=99, rng=seed)
+        assert found.calibrated.pvalue >= found.truth.pvalue
+        answers = {
+            each["question"]: each for each in json.loads(found.to_json())["assessment"]["answers"]
+        }
+        assert answers["calibrated"]["pvalue"] >= answers["truth"]["pvalue"]
+        assert answers["calibrated"]["pvalue"] >= answers["average"]["pvalue"]
+        rows = {row["question"]: row for row in csv.DictReader(io.StringIO(found.to_csv()))}
+        assert float(rows["calibrated"]["pvalue"]) >= float(rows["truth"]["pvalue"])
+
+
+# The whole
+
+
+def test_three_answers_of_a_set_that_contains_the_truth():
+    found = assess(*near_a_truth(), n_resamples=99, rng=1)
+    assert list(found.answers) == ["average", "calibrated", "truth"]
+    assert {each.headline for each in found.answers.values()} == {"Not rejected"}
+    for answer in found.answers.values():
+        assert "300 rows detect a temperature of 1.5 (an error of " in answer.text
+    assert found.advice[0].startswith("Failing to reject does not prove calibration")
+
+
+def test_its_numbers_are_those_of_the_single_tests():
+    members, labels = near_a_truth()
+    found = assess(members, labels, n_resamples=99, rng=1, stop_after=None)
+    options = {"n_resamples": 99, "rng": 1}
+    average = hc.classical.resampling_test(hc.ClassifierSet(members).mean(), labels, **options)
+    np.testing.assert_array_equal(found.average.result.null_distribution, average.null_distribution)
+    assert found.calibrated.result == hc.calibration_test(members, labels, **options)
+    assert found.truth.result == hc.truth_test(members, labels, **options)
+
+
+def test_overconfident_members_are_told_by_how_much(sharpened):
+    assert sharpened.average.headline == sharpened.truth.headline == "Rejected"
+    assert "overconfident" in sharpened.average.text
+    quality = sharpened.effect.average
+    assert quality.temperature == pytest.approx(3.0, rel=0.35)
+    assert quality.interval[0] < quality.error < quality.interval[1]
+    assert sharpened.effect.combination.interval is None
+    assert quality.recalibrated < quality.error
+    assert f"divide its logits by {quality.temperature:.2f}" in sharpened.advice[0]
+
+
+def test_the_error_of_the_effect_is_that_of_the_measure():
+    members, labels = near_a_truth()
+    found = assess(members, labels, measures="ece_cwise", n_resamples=72, rng=1)
+    average, best = found.effect.average, found.effect.combination
+    own = hc.ClasswiseECE()
+    assert average.error == own(members.mean(axis=1), labels)
+    assert best.error == pytest.approx(found.calibrated.result.minimum, abs=1e-12)
+    assert average.accuracy == (members.mean(axis=1).argmax(axis=1) == labels).mean()
+    likelihood = hc.truth_test(members.mean(axis=1), labels, n_resamples=0)
+    assert average.temperature == pytest.approx(likelihood.temperature, rel=1e-6)
+
+
+def test_a_summary_is_short_and_has_the_answers_and_the_next_step(sharpened):
+    lines = sharpened.summary().splitlines()
+    assert len(lines) <= 15
+    assert max(map(len, lines)) <= 100
+    assert lines[0] == "300 rows, 4 members, 3 classes"
+    assert sum("Rejected (" in line for line in lines) == 3
+    assert any(line.startswith("Next step") for line in lines)
+    assert len(sharpened.table().splitlines()) == 3
+    assert len(repr(sharpened)) < 200
+
+
+def test_a_notebook_shows_words_and_a_drawing_and_takes_names_as_text():
+    members, labels = near_a_truth(n=60)
+    named = hc.ClassifierSet(members, members=["<script>alert(1)</script>", *"bcd"])
+    found = assess(named, labels, n_resamples=72, rng=0)
+    page = found._repr_html_()
+    assert "<svg" in page
+    assert "<script" not in page
+    assert "Is the plain average calibrated?" in page
+
+
+def test_json_reads_back_and_keeps_the_answers(sharpened):
+    written = json.loads(sharpened.to_json())
+    assert hc.io.from_json(sharpened.to_json()) == list(sharpened.results)
+    assert [each["headline"] for each in written["assessment"]["answers"]] == ["Rejected"] * 3
+    assert written["assessment"]["advice"] == list(sharpened.advice)
+    assert written["assessment"]["effect"]["average"]["error"] == sharpened.effect.average.error
+
+
+def test_several_measures_are_adjusted_within_a_question():
+    members, labels = near_a_truth(temperature=2.0)
+    found = assess(members, labels, measures=["ece_conf", "ece_conf:5"], n_resamples=146, rng=0)
+    results = found.calibrated.results
+    own = [max(p, found.truth.pvalue, found.average.pvalue) for p in hc.adjust(results)]
+    assert list(found.calibrated.adjusted) == own
+    assert len(found.truth.results) == 1
+    names = [row["measure"] for row in csv.DictReader(io.StringIO(found.to_csv()))]
+    assert names == ["ece_conf", "ece_conf:5"] * 2 + ["likelihood"]
+
+
+def test_several_sets_are_one_table():
+    members, labels = near_a_truth(n=80)
+    found = assess({"wide": members, "narrow": members[:, :2]}, labels, n_resamples=72, rng=0)
+    assert isinstance(found, Assessments)
+    assert found["narrow"].results == assess(members[:, :2], labels, n_resamples=72, rng=0).results
+    head, *rows = found.table().splitlines()
+    assert head.split() == ["average", "some", "combination", "truth", "in", "the", "hull"]
+    assert [row.split()[0] for row in rows] == ["wide", "narrow"]
+    single = assess({"one": members[:, :1], "all": members}, labels, n_resamples=72, rng=0)
+    assert single.table().splitlines()[0].split() == head.split()
+
+
+def test_of_one_classifier_the_first_two_questions_are_the_same():
+    members, labels = near_a_truth()
+    found = assess(members[:, 0], labels, n_resamples=72, rng=0)
+    assert list(found.answers) == ["average", "truth"]
+    assert found.calibrated is found.average
+    assert "Is the classifier calibrated?" in found.summary()
+    assert "combination" not in found.summary()
+
+
+@pytest.mark.parametrize("question", ["average", "calibrated", "truth"])
+def test_a_question_alone_is_answered_alone(question):
+    members, labels = near_a_truth(n=80)
+    found = assess(members, labels, questions=question, n_resamples=72, rng=0)
+    assert list(found.answers) == [question]
+    assert found.summary()
+    assert found._repr_html_()
+    assert found.weights.sum() == pytest.approx(1.0)
+
+
+def test_a_measure_may_be_a_function():
+    def brier(probs, labels):
+        return float(((probs - np.eye(3)[labels]) ** 2).sum(axis=1).mean())
+
+    members, labels = near_a_truth(n=60)
+    found = assess(members, labels, measures=brier, n_resamples=72, rng=0)
+    assert [each.measure for each in found.average.results] == ["brier"]
+
+
+def test_members_by_name_are_one_set():
+    members, labels = near_a_truth(n=60)
+    named = {name: members[:, m] for m, name in enumerate("abcd")}
+    options = {"n_resamples": 72, "rng": 0, "questions": "truth"}
+    found = assess(named, labels, **options)
+    assert found.truth.result.members == tuple("abcd")
+    np.testing.assert_array_equal(
+        found.truth.result.weights, assess(members, labels, **options).truth.result.weights
     )
-    assert "too close" not in said(dataclasses.replace(near, alpha=0.01))
 
 
-def test_each_null_has_its_own_sentence_and_its_own_doubt():
-    pairs = [by("cells", 0, doubtful=True), by("cells", 0, null="refit"), by("bins", 30)]
-    found = Assessment(None, tuple(pairs))
-    first, second = found.sentences()
-    assert first.startswith("Unclear: ")
-    assert second == "No: the data speak against the claim that H (p = 0.01 by cells)."
+# What is refused or raised
 
 
-def test_what_is_unclear_is_still_a_rejection():
-    found = Assessment(None, (by("cells", 0, doubtful=True), by("bins", 30)))
-    assert found.sentences()[0].startswith("Unclear: ")
-    assert found.rejected("recentered")
-    assert found.unclear("recentered")
-    assert not Assessment(None, (by("cells", 30, doubtful=True),)).rejected("recentered")
+@pytest.mark.parametrize("name", ["measures", "questions"])
+@pytest.mark.parametrize("nothing", [(), [], None, 5])
+def test_nothing_to_ask_is_refused(name, nothing):
+    with pytest.raises(InvalidInputError, match=f"`{name}` must name at least one; got"):
+        assess(np.full((4, 2, 2), 0.5), [0, 1, 0, 1], **{name: nothing})
 
 
-def test_a_real_set_is_not_called_miscalibrated_by_a_p_value_in_doubt():
-    data = hc.simulation.scenario("S1", n_samples=100, n_members=3, n_classes=40, rng=1)
-    settings = {"nulls": ["recentered", "refit"], "n_resamples": 19, "alpha": 0.1, "rng": 0}
-    found = assess(data.probs, data.labels, measures=["ece_cwise"], **settings)
-    assert found.rejected("recentered")
-    assert found.sentences()[0].startswith("Unclear: the data seem to speak against")
-    assert found.sentences()[1].startswith("Perhaps:")
-
-
-def test_a_rejection_without_doubt_and_no_rejection_are_clear():
-    assert not Assessment(None, (by("cells", 0, doubtful=True), by("bins", 0))).unclear(
-        "recentered"
-    )
-    assert not Assessment(None, (by("cells", 30, doubtful=True),)).unclear("recentered")
-
-
-def test_the_best_combination_is_that_of_the_smallest_value_by_the_first_measure():
-    settings = {"measure": {"n_bins": 10}}
-    # By what the measure is there, not by the statistic: that is the larger one of the best.
-    own = {"settings": settings, "weights": np.array([0.0, 1.0])}
-    elsewhere = by("bins", 60, null="maximized", minimum=0.3, **own)
-    best = by("bins", 50, minimum=0.2, settings=settings, weights=np.array([1.0, 0.0]))
-    finer = by("bins", 90, minimum=0.1, settings={"measure": {"n_bins": 20}})
-    other = by("cells", 95, minimum=0.1, settings=settings)
-    found = Assessment(None, (elsewhere, best, finer, other))
-    assert found.best is best
-    np.testing.assert_array_equal(found.weights, [1.0, 0.0])
+def test_an_unknown_question_is_refused_with_those_there_are():
+    with pytest.raises(
+        InvalidInputError, match=r"Unknown question 'mean'\. Choose from: average, "
+    ):
+        assess(np.full((4, 2, 2), 0.5), [0, 1, 0, 1], questions="mean")
 
 
 @pytest.mark.parametrize("journal", [5, "file"])
@@ -121,110 +298,195 @@ def test_a_journal_is_a_folder(journal, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidInputError, match=r"`journal` must be a (path|folder)"):
-        assess(np.full((4, 2, 2), 0.5), [0, 1, 0, 1], n_resamples=9, journal=journal)
-
-
-def test_what_is_close_is_judged_after_adjustment():
-    far, near = by("a", 4), by("b", 1)
-    # Of six measures p = .05 is adjusted to .3, far from .05; of two p = .02 is adjusted to .04, near.
-    six = Assessment(None, (far, *(by(name, 90) for name in "bcdef")))
-    assert six.adjusted[0] == pytest.approx(0.3)
-    assert "too close" not in six.sentences()[0]
-    two = Assessment(None, (near, by("c", 90)))
-    assert two.rejected("recentered")
-    assert two.sentences()[0].endswith("It is too close to call; raise the resamples.")
-
-
-def test_a_note_says_whose_it_is_unless_it_is_everybodys():
-    shared = Note("impossible", {"n_rows": 3})
-    one, two = by("a", 4, doubtful=True), by("b", 1)
-    results = [dataclasses.replace(each, notes=(*each.notes, shared)) for each in (one, two)]
-    assert Assessment(None, tuple(results)).notes() == [
-        f"a, recentered: {DOUBT}",
-        str(shared),
-    ]
-
-
-def test_the_truth_gives_no_label_the_probability_0():
-    probs = np.full((12, 2, 3), [0.5, 0.5, 0.0])
-    labels = np.array([0, 1] * 5 + [2, 2])
-    found = assess(probs, labels, n_resamples=19, rng=0)
-    calibrated, truth = found.sentences()
-    assert "probability 0" not in calibrated
-    assert "came true to which every combination gives probability 0" in truth
-
-
-def test_resamples_that_cannot_reject_after_adjustment_are_remarked():
-    probs, labels = np.full((40, 2, 2), 0.5), [0, 1] * 20
-    options = {"measures": ["ece_conf", "ece_cwise"], "nulls": ["refit"], "rng": 0}
-    with pytest.warns(hc.HullcalWarning, match="adjusted for 2 measures.* could is 39"):
-        assess(probs, labels, n_resamples=38, **options)
-    assess(probs, labels, n_resamples=39, **options)
-
-
-def test_one_measure_and_one_null_need_no_list():
-    probs, labels = np.full((20, 2, 2), [[0.4, 0.6], [0.7, 0.3]]), [0, 1] * 10
-    options = {"n_resamples": 19, "rng": 0}
-    one = assess(probs, labels, measures="ece_conf", nulls="refit", **options)
-    several = assess(probs, labels, measures=["ece_conf"], nulls=["refit"], **options)
-    assert one.results == several.results
-    for measure in (hc.ConfidenceECE(n_bins=5), lambda p, y: float(p[0, 0])):
-        found = assess(probs, labels, measures=measure, nulls=hc.nulls.Refit(), **options)
-        assert len(found.results) == 1
-
-
-@pytest.mark.parametrize("name", ["measures", "nulls"])
-@pytest.mark.parametrize("nothing", [(), [], None, 5])
-def test_nothing_to_ask_is_refused(name, nothing):
-    with pytest.raises(InvalidInputError, match=f"`{name}` must name at least one; got"):
-        assess(np.full((4, 2, 2), 0.5), [0, 1, 0, 1], **{name: nothing})
-
-
-def test_the_weights_of_maximized_alone_are_not_called_the_best():
-    rng = np.random.default_rng(0)
-    probs, labels = rng.dirichlet([1, 1, 1], size=(60, 3)), rng.integers(3, size=60)
-    options = {"n_resamples": 19, "rng": 0}
-    alone = assess(probs, labels, nulls="maximized", **options)
-    beside = assess(probs, labels, nulls=["maximized", "refit"], **options)
-    for shown in (testing.table, hc.report.render):
-        assert "ombination with the largest p-value" in shown(alone)
-        assert "est combination" not in shown(alone)
-        assert "est combination" in shown(beside)
-        assert "largest p-value" not in shown(beside).replace("where the p-value is largest", "")
+        assess(np.full((4, 2, 2), 0.5), [0, 1, 0, 1], n_resamples=72, journal=journal)
 
 
 @pytest.mark.parametrize(
-    ("measure", "said"),
+    ("measures", "least"), [("ece_conf", 72), (["ece_conf", "ece_cwise"], 146)]
+)
+def test_resamples_too_few_to_reject_are_raised_with_a_warning_at_the_caller(measures, least):
+    probs, labels = np.full((40, 2, 2), [[0.4, 0.6], [0.7, 0.3]]), [0, 1] * 20
+    options = {"questions": "average", "measures": measures, "rng": 0}
+    with pytest.warns(hc.HullcalWarning, match=f"; {least} are run instead") as told:
+        found = assess(probs, labels, n_resamples=least - 1, **options)
+    assert {each.filename for each in told} == {__file__}
+    assert {each.n_resamples for each in found.results} == {least}
+    assess(probs, labels, n_resamples=least, **options)
+
+
+@pytest.mark.parametrize(
+    ("measure", "refuted"),
     [("ece_conf", False), ("ece_cwise", True), ("skce_ul", True), (lambda p, y: 0.0, False)],
     ids=["confidence", "classwise", "strong", "own"],
 )
-@pytest.mark.parametrize("n_members", [1, 2])
-def test_what_every_member_rules_out_is_told_where_the_notion_of_calibration_forbids_it(
-    measure, said, n_members
+def test_a_label_that_every_member_rules_out_is_impossible_where_calibration_forbids_it(
+    measure, refuted
 ):
     """Of classes that are not predicted calibrated confidence claims nothing."""
-    probs = np.tile([0.6, 0.4, 0.0], (60, n_members, 1))
+    probs = np.tile([0.6, 0.4, 0.0], (60, 2, 1))
     probs[:, 0, :2] = [0.5, 0.5]
     labels = np.tile([0, 1], 30)
-    labels[0] = 2
-    found = assess(probs, labels, measures=[measure], nulls="stacked", n_resamples=19, rng=0)
-    (sentence,) = found.sentences()
-    assert sentence.startswith("Perhaps")
-    who = "every combination" if n_members > 1 else "it"
-    forbidden = f"Strictly speaking no: some labels came true to which {who} gives probability 0."
-    assert (forbidden in sentence) is said
+    labels[7] = 2
+    found = assess(probs, labels, measures=[measure], n_resamples=72, rng=0)
+    assert (found.calibrated.headline == "Impossible") is refuted
+    assert found.truth.headline == "Impossible"
+    assert found.truth.rejected
+    assert "row 7" in found.truth.text
+    assert found.advice[0].startswith("Check the labels of row 7 (counted from 0)")
 
 
-def test_too_many_predictions_are_not_mixed_by_the_way(monkeypatch):
-    probs, labels = np.full((20, 2, 2), [[0.4, 0.6], [0.7, 0.3]]), [0, 1] * 10
-    found = assess(probs, labels, nulls="refit", n_resamples=19, rng=0)
-    assert "The plain average has accuracy 0.5" in testing.table(found)
-    monkeypatch.setattr(testing, "_MANY", probs.size - 1)
-    assert "accuracy" not in testing.table(found)
+def test_a_note_says_whose_it_is_unless_it_is_everybodys():
+    members, labels = near_a_truth(n=60)
+    found = assess(members, labels, n_resamples=72, rng=0)
+    shared = Note("renormalised", {"n_rows": 3, "of_rows": 60, "deviation": 0.001})
+
+    def noted(answer, *notes):
+        results = tuple(dataclasses.replace(each, notes=notes) for each in answer.results)
+        return dataclasses.replace(answer, results=results)
+
+    answers = {name: noted(answer, shared) for name, answer in found.answers.items()}
+    answers["calibrated"] = noted(found.calibrated, shared, DOUBT)
+    assert dataclasses.replace(found, answers=answers).notes() == [
+        str(shared),
+        f"calibrated, ece_conf: {DOUBT}",
+    ]
 
 
-def test_a_warning_points_at_whoever_called():
-    probs, labels = np.full((20, 2, 2), [[0.4, 0.6], [0.7, 0.3]]), [0, 1] * 10
-    with pytest.warns(hc.HullcalWarning, match="no p-value of 9 resamples") as told:
-        assess(probs, labels, nulls="refit", n_resamples=9, rng=0)
-    assert {each.filename for each in told} == {__file__}
+# How large, and how many rows
+
+
+def test_a_temperature_divides_logits():
+    probs = np.array([[0.5, 0.25, 0.25], [1.0, 0.0, 0.0]])
+    logits = np.log(probs[0]) / 2.0
+    expected = np.exp(logits) / np.exp(logits).sum()
+    np.testing.assert_allclose(tempered(probs, 2.0), [expected, [1.0, 0.0, 0.0]])
+
+
+def test_a_temperature_that_was_applied_is_found_again():
+    rng = np.random.default_rng(0)
+    law = rng.dirichlet([1, 1, 1], size=4000)
+    labels = np.array([rng.choice(3, p=p) for p in law], dtype=np.int32)
+    found = fitted_temperature(hc.ClassifierSet(tempered(law, 0.5)), labels)
+    assert found == pytest.approx(2.0, rel=0.06)
+
+
+def test_labels_against_the_predictions_are_called_so():
+    members, labels = near_a_truth(n=200)
+    found = assess(
+        members**4 / (members**4).sum(2, keepdims=True), (labels + 1) % 3, n_resamples=99
+    )
+    assert found.effect.average.temperature >= 100.0
+    assert found.truth.result.temperature >= 100.0
+    assert found.truth.result.direction == "overconfident"
+    assert found.advice[0].startswith("Check that labels and classes are in the same order")
+
+
+def test_rows_needed_are_those_of_a_normal_statistic():
+    share = (norm.ppf(0.8) + norm.ppf(0.95)) / norm.ppf(0.95)
+    assert rows_needed(0.5, 100, 0.05) == math.ceil(100 * share**2)
+    assert rows_needed(0.9, 100, 0.05) == 100
+    assert rows_needed(0.08, 100, 0.05) is None
+
+
+def test_power_that_is_told_is_that_of_the_test():
+    """Twenty label sets from the same law, each tested in full, against the power that was told."""
+    members, labels = near_a_truth(n=100)
+    told = assess(members, labels, questions="average", n_resamples=99, rng=0).average.detection
+    law = tempered(members.mean(axis=1), 1.5)
+    rejected = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        drawn = [rng.choice(3, p=p) for p in law]
+        found = hc.classical.resampling_test(members.mean(axis=1), drawn, n_resamples=99, rng=seed)
+        rejected += found.rejected
+    assert told.power == pytest.approx(rejected / 60, abs=0.25)
+
+
+def quality(error, accuracy=0.9, temperature=1.5):
+    return Quality(error, (error / 2, error * 2), accuracy, temperature, error / 4)
+
+
+@pytest.mark.parametrize(
+    ("best", "words"),
+    [
+        (quality(0.01), "Or use the weights"),
+        (quality(0.01, accuracy=0.7), "The best weights cost accuracy, 70.0% against 90.0%"),
+    ],
+)
+def test_weights_are_advised_unless_they_cost_accuracy(best, words):
+    average = Answer("average", (by("ece_conf", 0),))
+    effect = Effect("ece_conf", quality(0.1), best, np.array([0.75, 0.25, 0.0]))
+    steps = advice({"average": average, "calibrated": calibrated(by("ece_conf", 60))}, effect)
+    assert steps[0].startswith("Recalibrate the average: divide its logits by 1.50")
+    assert steps[1].startswith(words)
+
+
+def test_a_borderline_answer_is_to_be_repeated_with_more_resamples():
+    steps = advice({"calibrated": calibrated(by("bins", 4))}, None)
+    assert steps == ("Repeat with `n_resamples=999`, to decide what is borderline.",)
+
+
+@pytest.mark.parametrize(("temperature", "true"), [(1.0, 0.0), (1.5, 0.075), (2.5, 0.149)])
+def test_an_interval_holds_the_error_of_new_rows(temperature, true):
+    """The true errors are those of 200,000 rows in ten bins; the interval may be too wide."""
+    held = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        probs = rng.dirichlet([1, 1, 1], size=200)
+        labels = draw_labels(tempered(probs, temperature), rng).astype(np.int32)
+        low, high = Quality.of(probs, labels, hc.ConfidenceECE(), fitted=False).interval
+        held += low <= true <= high
+    assert held >= 52  # 99 % of binomial counts at .95 are
+
+
+# Odd inputs
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_narrow_floats_are_assessed(dtype):
+    members, labels = near_a_truth(n=60)
+    found = assess(members.astype(dtype), labels, n_resamples=72, rng=0)
+    exact = assess(members, labels, n_resamples=72, rng=0)
+    assert found.effect.average.error == pytest.approx(exact.effect.average.error, abs=0.02)
+    assert list(found.answers) == ["average", "calibrated", "truth"]
+
+
+def test_the_null_that_maximises_says_nothing_of_what_it_could_detect():
+    members, labels = near_a_truth(n=60)
+    found = assess(members, labels, null="maximized", n_resamples=72, rng=0)
+    assert found.calibrated.headline == "Not rejected"
+    assert found.calibrated.detection is None
+
+
+@pytest.mark.parametrize("names", [["../out", "a"], ["", "a"], [1, "1"]])
+def test_names_of_sets_differ_and_stay_inside_the_journal(names, tmp_path):
+    members, labels = near_a_truth(n=30)
+    with pytest.raises(InvalidInputError, match="`probs` must have names that differ"):
+        assess(dict.fromkeys(names, members), labels, journal=tmp_path / "j")
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_coherence_goes_measure_by_measure():
+    mean = Answer("average", (by("a", 0), by("b", 49)))
+    found = calibrated(by("a", 29), by("b", 1), implied_by=(mean, truth(0)))
+    assert found.adjusted == pytest.approx((0.3, 0.5))
+    assert found.headline == "Not rejected"
+
+
+def test_a_borderline_answer_that_stopped_early_asks_for_more_before_it_stops():
+    early = {"stop_after": 4, "n_resamples": 9999}
+    steps = advice({"calibrated": calibrated(by("bins", 4, settings=early))}, None)
+    assert "`n_resamples=999` and `stop_after=999`" in steps[0]
+
+
+def test_an_assertion_fails_with_the_verdict_of_whatever_is_rejected():
+    members, labels = near_a_truth(temperature=3.0)
+    options = {"n_resamples": 99}
+    with pytest.raises(AssertionError, match=r"^Rejected .*: the plain average is not calibrated"):
+        hc.testing.assert_calibrated(members, labels, question="average", **options)
+    with pytest.raises(AssertionError, match="Rejected"):
+        hc.testing.assert_calibrated(members, labels, question=["calibrated", "truth"], **options)
+    fine = near_a_truth(n=100)
+    assert not hc.testing.assert_calibrated(*fine, **options).calibrated.rejected
+    with pytest.raises(InvalidInputError, match="must be one set"):
+        hc.testing.assert_calibrated({"a": fine[0]}, fine[1], **options)

@@ -24,7 +24,7 @@ import hullcal as hc
 from hullcal import cli
 
 FAST = ("-D", "99", "--seed", "1")
-REFIT = ("-D", "59", "--seed", "1", "--null", "refit", "--format", "json")
+ONE = ("-D", "99", "--seed", "1", "--question", "calibrated", "--format", "json")
 PROGRAM = [sys.executable, "-m", "hullcal"]
 
 
@@ -109,9 +109,10 @@ def test_help_version_and_measures_name_what_there_is():
     ("words", "expected"),
     [
         ("hullcal test x.npz -m ece_conf", {"ece_conf", "ece_conf_smooth"}),
-        ("hullcal test x.npz --null re", {"recentered", "refit"}),
+        ("hullcal test x.npz --null re", {"recentered"}),
         ("hullcal test x.npz --minimizer ex", {"exact"}),
-        ("hullcal power x.npz -m sk", {"skce_b", "skce_ul", "skce_uq"}),
+        ("hullcal power x.npz --test tr", {"truth"}),
+        ("hullcal power x.npz --test truth:sk", {"truth:skce_b", "truth:skce_ul", "truth:skce_uq"}),
     ],
 )
 def test_names_are_completed(words, expected):
@@ -125,48 +126,87 @@ def test_names_are_completed(words, expected):
 # hullcal test
 
 
-def test_a_test_answers_both_questions_and_compares_the_average(folder, data):
+def test_a_test_answers_three_questions_and_says_what_to_do_next(folder, data):
     done = run("test", folder / "good.npz", *FAST)
     assert done.returncode == 0, done.stderr
-    assert "the convex hull of the members contains a calibrated classifier" in done.stdout
-    assert "the convex hull of the members contains the truth" in done.stdout
-    assert " on middle" in done.stdout
+    lines = done.stdout.splitlines()
+    assert len(lines) <= 15
+    assert lines[0] == "good.npz: 200 rows, 3 members, 3 classes; alpha 0.05, seed 1"
+    for question in hc.verdicts.QUESTIONS.values():
+        (line,) = (line for line in lines if line.startswith(question))
+        assert re.search(r"Not rejected \(p = ", line)
+    average = hc.ClassifierSet(data[0]).mean()
+    error = 100 * hc.ConfidenceECE()(average, data[1])
+    right = (average.argmax(axis=1) == data[1]).mean()
+    assert f"off by {error:.1f} points (" in done.stdout
+    assert f"accuracy {right:.1%}" in done.stdout
+    assert "Next step" in done.stdout
     # On a machine that is new to it the program may say that it compiles.
     assert not [line for line in done.stderr.splitlines() if "compiling" not in line]
-    average = data[0].mean(axis=1)
-    right, value = (average.argmax(axis=1) == data[1]).mean(), hc.ConfidenceECE()(average, data[1])
-    assert f"The plain average has accuracy {right:.4g}, ece_conf {value:.4g}; " in done.stdout
+
+
+def test_figures_of_every_test_are_shown_on_request(folder):
+    done = run("test", folder / "good.npz", *FAST, "-v", "-m", "ece_conf,ece_conf:5", "-D", "199")
+    for words in ("critical", "Best weights: ", " on middle", "ece_conf:5", "likelihood"):
+        assert words in done.stdout
 
 
 def test_its_numbers_are_those_of_the_library(folder, data):
     printed = run("test", folder / "good.npz", *FAST, "--format", "json").stdout
     json.loads(printed, parse_constant=lambda name: pytest.fail(name))
-    for found, null in zip(hc.io.from_json(printed), ("stacked", "refit"), strict=True):
-        classifiers = hc.ClassifierSet(data[0], members=["left", "middle", "=right"])
-        assert found == hc.calibration_test(classifiers, data[1], null=null, n_resamples=99, rng=1)
+    classifiers = hc.ClassifierSet(data[0], members=["left", "middle", "=right"])
+    found = hc.assess(classifiers, data[1], n_resamples=99, rng=1)
+    assert hc.io.from_json(printed) == list(found.results)
 
 
-def test_several_measures_are_adjusted_and_json_has_the_verdicts(folder):
-    command = ("test", folder / "bad.npz", "-m", "ece_conf", "-m", "skce_ul", *FAST)
-    printed, words = run(*command, "--format", "json").stdout, run(*command).stdout
-    written, found = json.loads(printed), hc.io.from_json(printed)
-    assert "adjusted p" in words
-    assert [each["null"] for each in written["verdicts"]] == ["stacked", "refit"]
-    for verdict in written["verdicts"]:
-        own = [each for each in found if each.null == verdict["null"]]
-        expected = hc.adjust(own)
-        assert verdict["hypothesis"] == own[0].hypothesis
-        assert verdict["sentence"] in words
-        assert [each["pvalue"] for each in verdict["adjusted"]] == expected.tolist()
-        assert [each["measure"] for each in verdict["adjusted"]] == ["ece_conf", "skce_ul"]
-        assert verdict["rejected"] is bool((expected <= own[0].alpha).any())
-        assert verdict["unclear"] is False
+def test_json_has_answers_with_adjusted_p_values(folder):
+    command = ("test", folder / "bad.npz", "-m", "ece_conf,skce_ul", *FAST, "-D", "199")
+    written = json.loads(run(*command, "--format", "json").stdout)
+    found = hc.io.from_json(json.dumps(written))
+    answers = {each["question"]: each for each in written["assessment"]["answers"]}
+    assert list(answers) == ["average", "calibrated", "truth"]
+    of_average = answers["average"]["tests"]
+    assert [each["measure"] for each in of_average] == ["ece_conf", "skce_ul"]
+    assert [each["pvalue"] for each in of_average] == hc.adjust(found[:2]).tolist()
+    assert [each["unadjusted_pvalue"] for each in of_average] == [r.pvalue for r in found[:2]]
+    assert answers["average"]["headline"] == "Rejected"
+    assert answers["calibrated"]["pvalue"] >= answers["truth"]["pvalue"]
+    assert answers["truth"]["text"].startswith(answers["truth"]["headline"])
+
+
+def test_a_run_that_cannot_decide_is_lengthened_and_says_so(folder):
+    done = run("test", folder / "bad.npz", "-D", "10", "--seed", "1", "--format", "json")
+    assert "10 resamples cannot decide at 0.05; 72 are run instead" in done.stderr
+    assert {each["n_resamples"] for each in json.loads(done.stdout)["results"]} == {72}
+
+
+def test_all_measures_leave_out_what_takes_long_unless_it_is_named(folder, monkeypatch):
+    pace = {"ece_conf": 1.0, "skce_uq": 1e4, "skce_b": 1e5}
+    testing = importlib.import_module("hullcal.assessment")
+    monkeypatch.setattr(
+        testing, "expected_seconds", lambda p, y, measure, *rest: pace.get(measure.name, 1e9)
+    )
+    command = ("test", folder / "good.npz", *ONE, "--jobs", "1")
+    done = run(*command, "-m", "all")
+    assert "1 measures, about 1 s at most" in done.stderr.replace("measure,", "measures,")
+    assert "skce_uq (about 3 hours)" in done.stderr
+    assert [each["measure"] for each in json.loads(done.stdout)["results"]] == ["ece_conf"]
+    both = json.loads(run(*command, "-m", "all", "-m", "skce_uq", "-D", "199").stdout)["results"]
+    assert [each["measure"] for each in both] == ["ece_conf", "skce_uq"]
+
+
+def test_a_misspelt_command_names_the_near_one_and_none_shows_examples():
+    assert "Did you mean test?" in run("tset").stderr
+    assert run("tset").returncode == 2
+    said = run()
+    assert said.returncode == 0
+    assert said.stdout.count("\n  hullcal ") == 3
 
 
 def test_members_in_files_of_their_own_are_the_same_set(folder):
     members = [part for name in "abc" for part in ("--member", folder / f"{name}.npy")]
-    many = run("test", *members, "--labels", folder / "y.npy", *REFIT)
-    assert result(many)["pvalue"] == result(run("test", folder / "good.npz", *REFIT))["pvalue"]
+    many = run("test", *members, "--labels", folder / "y.npy", *ONE)
+    assert result(many)["pvalue"] == result(run("test", folder / "good.npz", *ONE))["pvalue"]
 
 
 def test_logits_are_told_by_a_flag(data, tmp_path):
@@ -178,12 +218,12 @@ def test_one_classifier_is_asked_once(data, tmp_path):
     np.savez(tmp_path / "x.npz", probs=data[0][:, :1], labels=data[1])
     done = run("test", tmp_path / "x.npz", *FAST)
     assert "200 rows, 1 member, 3 classes" in done.stdout
-    assert done.stdout.count("the classifier is calibrated") == 1
-    assert "Best combination" not in done.stdout
+    assert done.stdout.count("Is the classifier calibrated?") == 1
+    assert "combination" not in done.stdout
 
 
 def test_bins_and_budgets_are_written_behind_names(folder):
-    command = ("test", folder / "good.npz", *REFIT)
+    command = ("test", folder / "good.npz", *ONE)
     found = result(run(*command, "-m", "ece_conf:5", "--minimizer", "pairwise:37"))
     assert found["settings"]["measure"] == {"n_bins": 5}
     assert found["settings"]["minimizer"] == {"max_evaluations": 37}
@@ -193,12 +233,13 @@ def test_bins_and_budgets_are_written_behind_names(folder):
         assert said in refused.stderr
 
 
-def test_what_stopped_early_is_counted_test_by_test(folder):
-    command = ("test", folder / "good.npz", "--stop-after", "3", "-D", "199", "--seed", "3")
-    found = json.loads(run(*command, "--format", "json").stdout)["results"]
-    counts = sorted(each["n_resamples"] for each in found)
-    assert counts[0] < counts[1]
-    assert f"; {counts[0]} to {counts[1]} resamples, " in run(*command).stdout
+def test_a_test_stops_early_once_its_p_value_is_large(folder):
+    command = ("test", folder / "good.npz", "-D", "199", "--seed", "3", "--format", "json")
+    early, late = (
+        json.loads(run(*command, "--stop-after", h).stdout)["results"] for h in ("3", "199")
+    )
+    assert all(each["n_resamples"] == 199 for each in late)
+    assert min(each["n_resamples"] for each in early) < 50
 
 
 def test_classes_that_are_numbers_are_compared_as_numbers(tmp_path):
@@ -210,7 +251,7 @@ def test_classes_that_are_numbers_are_compared_as_numbers(tmp_path):
         np.savez(tmp_path / f"{name}.npz", probs=probs, labels=form)
 
     def statistic(file, classes):
-        command = ("test", tmp_path / file, "--classes", classes, *REFIT)
+        command = ("test", tmp_path / file, "--classes", classes, *ONE)
         return result(run(*command, "--minimizer", "pairwise:200"))["statistic"]
 
     search = hc.minimizers.Pairwise(max_evaluations=200)
@@ -232,7 +273,7 @@ def test_names_of_classes_in_a_file_are_not_replaced(tmp_path):
         rows = (",".join(map(str, row)) for row in zip(*probs.T, labels, strict=True))
         head = ",".join([*(f"p_{name}" for name in names), "label"])
         (tmp_path / "x.csv").write_text("\n".join([head, *rows]))
-        return run("test", tmp_path / "x.csv", "--classes", classes, *REFIT)
+        return run("test", tmp_path / "x.csv", "--classes", classes, *ONE)
 
     names = np.array(["cat", "dog"])
     swapped = asked(names, names[labels], "dog,cat")
@@ -249,12 +290,12 @@ def test_columns_named_by_numbers_are_classes_of_that_name(tmp_path):
     labels = (rng.random(90) < probs[:, 1]).astype(int)
     lines = [f"{b},{a},{y + 1}" for (a, b), y in zip(probs.tolist(), labels, strict=True)]
     (tmp_path / "x.csv").write_text("\n".join(["p_2,p_1,label", *lines]))
-    found = result(run("test", tmp_path / "x.csv", *REFIT, "--report", tmp_path / "x.html"))
+    found = result(run("test", tmp_path / "x.csv", *ONE, "--report", tmp_path / "x.html"))
     expected = hc.ConfidenceECE()(probs, labels)
     assert found["statistic"] == pytest.approx(expected, abs=1e-12)
     right = (probs.argmax(axis=1) == labels).mean()
     page = (tmp_path / "x.html").read_text(encoding="utf-8")
-    assert f"<dt>accuracy</dt><dd>{right:.4f}</dd>" in page
+    assert f"accuracy {right:.1%}" in page
 
 
 # What is written, and what is told on the way
@@ -263,7 +304,7 @@ def test_columns_named_by_numbers_are_classes_of_that_name(tmp_path):
 @pytest.mark.parametrize("given", [(), ("--seed=5",), ("--seed", "5")])
 def test_the_command_on_the_page_gives_the_same_numbers_again(folder, tmp_path, given):
     page, numbers = tmp_path / "a.html", tmp_path / "a.json"
-    words = ["test", folder / "good.npz", "-D", "19", "--alpha", "0.1", *given, "--format", "json"]
+    words = ["test", folder / "good.npz", "-D", "39", "--alpha", "0.1", *given, "--format", "json"]
     assert run(*words, "--output", numbers, "--report", page).returncode == 0
     first = numbers.read_bytes()
     (command,) = re.findall(r"hullcal test [^<]*", page.read_text(encoding="utf-8"))
@@ -273,7 +314,7 @@ def test_the_command_on_the_page_gives_the_same_numbers_again(folder, tmp_path, 
 
 
 @pytest.mark.parametrize(
-    ("name", "begins"), [("x.json", "{"), ("x.csv", "kind,"), ("x.txt", "200 ")]
+    ("name", "begins"), [("x.json", "{"), ("x.csv", "kind,"), ("x.txt", "good.npz: 200 ")]
 )
 def test_the_ending_of_a_file_says_what_is_written_to_it(name, begins, folder, tmp_path):
     assert run("test", folder / "good.npz", *FAST, "--output", tmp_path / name).returncode == 0
@@ -299,9 +340,10 @@ def test_weights_are_written_one_a_line(folder, data, tmp_path):
     path = tmp_path / "weights.txt"
     assert run("weights", folder / "good.npz", "--seed", "3", "--output", path).returncode == 0
     np.testing.assert_array_equal(np.loadtxt(path), hc.minimize(*data, rng=3).weights)
-    done = run("weights", folder / "good.npz", "--output", tmp_path / "w.npy")
-    assert done.returncode == 2
-    assert "`--output` must end in .json, .csv or .txt; got 'w.npy'" in done.stderr
+    for command in ("weights", "test", "sizes"):
+        done = run(command, folder / "good.npz", "--output", tmp_path / "w.npy")
+        assert done.returncode == 2
+        assert "'w.npy' must end in .txt, .json or .csv" in done.stderr
 
 
 def test_progress_goes_to_stderr_only(folder):
@@ -311,32 +353,34 @@ def test_progress_goes_to_stderr_only(folder):
     assert run("test", folder / "good.npz", *FAST, "--quiet", TTY_COMPATIBLE="1").stderr == ""
 
 
-def test_a_log_is_told_now_and_then_how_far_it_is(monkeypatch, capsys):
+def test_a_log_is_told_now_and_then_how_long_the_rest_takes(monkeypatch, capsys):
     ending = importlib.import_module("hullcal.cli.running")
-    clock = iter([0.0, 4.0, 11.0, 11.0, 15.0, 22.0, 22.0])
+    clock = iter([0.0, 4.0, 12.0, 16.0, 24.0])
     monkeypatch.setattr(ending, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     monkeypatch.setenv("TTY_COMPATIBLE", "0")
     with ending.working(quiet=False) as report:
         for done in (100, 1500, 1600, 2000):
-            report("ece_conf, refit", done, 2000)
+            report("calibrated, ece_conf", done, 2000)
     assert capsys.readouterr() == (
         "",
-        "hullcal: ece_conf, refit: 1,500 of 2,000 (75%)\n"
-        "hullcal: ece_conf, refit: 2,000 of 2,000 (100%)\n",
+        "hullcal: calibrated, ece_conf: 75% done, about 4 s left\n"
+        "hullcal: calibrated, ece_conf: 100% done, about 0 s left\n",
     )
 
 
 # How it ends
 
 
-def test_rejection_is_an_exit_code_only_on_request(folder):
+def test_rejection_is_an_exit_code_only_on_request(folder, data, tmp_path):
     assert run("test", folder / "bad.npz", *FAST).returncode == 0
     assert run("test", folder / "bad.npz", *FAST, "--exit-code").returncode == 1
     assert run("test", folder / "good.npz", *FAST, "--exit-code").returncode == 0
-    several = ("-m", "ece_conf", "-m", "hl_cwise", "--null", "refit", "--exit-code", "-D")
-    assert run("test", folder / "bad.npz", *several, "39").returncode == 1
-    # The smallest p-value of 19 resamples is .05, and twice that rejects nothing.
-    assert run("test", folder / "bad.npz", *several, "19").returncode == 0
+    # Whether some combination is calibrated decides, unless questions are named.
+    one = ("--question", "average", "--exit-code")
+    flat = 0.5 * data[0] + 0.5 / 3
+    np.savez(tmp_path / "flat.npz", probs=np.stack([flat[:, 0], data[0][:, 0]], 1), labels=data[1])
+    assert run("test", tmp_path / "flat.npz", *FAST, *one).returncode == 1
+    assert run("test", tmp_path / "flat.npz", *FAST, "--exit-code").returncode == 0
 
 
 def test_a_fault_of_the_program_itself_ends_with_3_and_asks_for_a_report(folder, tmp_path):
@@ -371,12 +415,13 @@ def test_an_output_that_exists_is_refused_before_any_work(folder, tmp_path):
     assert "out.json" in done.stderr
     assert out.read_text() == "mine"
     assert run("test", folder / "good.npz", *FAST, "--output", out, "--force").returncode == 0
-    assert len(json.loads(out.read_text())["results"]) == 2
+    assert len(json.loads(out.read_text())["results"]) == 3
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 4)])
 def test_a_signal_leaves_nothing_half_written(folder, tmp_path, number, code):
     command = ("test", folder / "good.npz", "-D", "3000000", "--report", tmp_path / "out.html")
+    command += ("--stop-after", "3000000")
     program = started(*command, env=os.environ | {"TTY_COMPATIBLE": "1"})
     seen = ""
     while not re.search(r"\d:\d\d:\d\d", seen):  # the time left is known once it is at work
@@ -395,13 +440,14 @@ def test_a_signal_leaves_nothing_half_written(folder, tmp_path, number, code):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_was_stopped_names_its_journal_and_goes_on(folder, tmp_path, number):
     journal = tmp_path / "journal"
-    command = ("test", folder / "good.npz", *REFIT[2:], "-D", "20000", "--jobs", "1")
+    command = ("test", folder / "good.npz", *ONE[2:], "-D", "20000", "--jobs", "1")
+    command += ("--stop-after", "20000")
     # A shell in the background may have told its children to ignore Ctrl-C.
     program = started(
         *(*command, "--journal", journal, "--quiet"),
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
-    file = journal / "ece_conf-refit" / "journal.jsonl"
+    file = journal / "calibrated-ece_conf" / "journal.jsonl"
     while program.poll() is None and (not file.exists() or len(file.read_bytes().splitlines()) < 4):
         time.sleep(0.05)
     program.send_signal(number)
@@ -416,7 +462,7 @@ def test_a_run_that_was_stopped_names_its_journal_and_goes_on(folder, tmp_path, 
 
 
 def test_a_journal_that_cannot_be_used_is_refused_with_the_reason(folder, tmp_path):
-    command = ("test", folder / "good.npz", *FAST, "--null", "refit", "--journal")
+    command = ("test", folder / "good.npz", *FAST, "--question", "calibrated", "--journal")
     (tmp_path / "file").touch()
     done = run(*command, tmp_path / "file")
     assert done.returncode == 2
@@ -458,7 +504,7 @@ def test_the_decision_is_the_exit_code_whether_anybody_reads_or_not(folder, data
     for path, code in ((folder / "bad.npz", 1), (tmp_path / "few.npz", 0)):
         ended, printed = unheard("test", path, *FAST, "--exit-code", stream="stderr")
         assert ended == code
-        assert "the claim that" in printed
+        assert "Is some combination calibrated?" in printed
 
 
 # The demo
@@ -469,12 +515,15 @@ def test_the_demo_judges_three_real_ensembles_and_writes_a_report(tmp_path):
     done = run("demo", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("held-out handwritten digits") == 3
-    forest, networks, overconfident = done.stdout.split("\n\n")[:3]
-    assert "No:" not in forest + networks
-    assert overconfident.count("No:") == 2
-    page = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
-    assert "overconfident networks" in page
-    assert "demo/report.html" in done.stdout
+    *_, forest, networks, overconfident, empty, last = done.stdout.splitlines()
+    assert forest.startswith("random forest ")
+    assert forest.count("Not rejected") == 1
+    assert networks.count("Not rejected") == 2  # the truth is
+    assert overconfident.count("Rejected") == 3
+    assert (empty, last) == ("", "The report, with all next steps: demo/report.html")
+    page = (tmp_path / "demo" / "report.html").read_bytes()
+    assert b"overconfident networks" in page
+    assert len(page) < 400_000
 
 
 @pytest.mark.parametrize(
@@ -501,10 +550,11 @@ def test_a_demo_refuses_before_any_work(options, words, tmp_path):
 def test_a_folder_of_shards_is_tested_by_workers_as_the_file_is_here(folder):
     pytest.importorskip("distributed")
     there = ("--engine", "dask", "--workers", 2, "--labels", folder / "y.npy", "--quiet")
-    with started("test", folder / "shards", *REFIT, *there) as program:
+    asked = (*ONE, "--null", "recentered")
+    with started("test", folder / "shards", *asked, *there) as program:
         printed, said = program.communicate(timeout=300)
     assert (program.returncode, said) == (0, "")
-    one = result(run("test", folder / "good.npz", *REFIT))
+    one = result(run("test", folder / "good.npz", *asked))
     (other,) = json.loads(printed)["results"]
     assert one["pvalue"] == other["pvalue"]
     for name in ("statistic", "null_distribution"):
@@ -534,7 +584,7 @@ def test_options_that_do_not_go_together(folder, arguments, words, tmp_path):
 def test_an_address_where_nobody_listens(folder):
     pytest.importorskip("distributed")
     there = ("--engine", "dask", "--scheduler", "tcp://127.0.0.1:1")
-    with started("test", folder / "shards", *REFIT, *there) as program:
+    with started("test", folder / "shards", *ONE, *there) as program:
         said = program.communicate(timeout=300)[1]
     assert program.returncode in (2, 4)
     assert "tcp://127.0.0.1:1" in said
@@ -550,8 +600,8 @@ def test_shards_may_name_classes_by_digits_or_by_numbers(tmp_path):
         (tmp_path / kind).mkdir()
         np.savez(tmp_path / kind / "a.npz", probs=probs, labels=given)
         options = ("--engine", "dask", "--workers", 1, "--classes", "1,0", "--quiet")
-        with started("test", tmp_path / kind, *REFIT, *options) as program:
+        with started("test", tmp_path / kind, *ONE, *options) as program:
             found.append(json.loads(program.communicate(timeout=300)[0])["results"][0]["statistic"])
     np.savez(tmp_path / "here.npz", probs=probs, labels=1 - labels)
-    here = result(run("test", tmp_path / "here.npz", *REFIT))["statistic"]
+    here = result(run("test", tmp_path / "here.npz", *ONE))["statistic"]
     np.testing.assert_allclose(found, here, atol=1e-12)

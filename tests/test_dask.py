@@ -34,6 +34,7 @@ from hullcal import EngineError
 from hullcal.io.stores import open_store
 from hullcal.minimizers import Steepest
 from hullcal.objectives import chunked, dask, opening
+from simulation import judged
 
 PROBS, LABELS = predictions()
 QUICK = {"n_resamples": 19, "minimizer": Steepest(max_evaluations=25), "rng": 3}
@@ -66,7 +67,7 @@ def lazily(probs=PROBS, chunks=1000):
 
 
 def outcome(probs=PROBS, labels=LABELS, **options):
-    return hc.calibration_test(probs, labels, **({"null": "paper"} | QUICK | options))
+    return judged(probs, labels, **({"null": "paper"} | QUICK | options))
 
 
 def assert_same(found, expected):
@@ -104,6 +105,19 @@ def test_workers_find_what_one_machine_finds(measure, null, cluster, monkeypatch
     assert found.pvalue == packed.pvalue
 
 
+@pytest.mark.parametrize("n_samples", [7000, 20_000])
+def test_the_likelihood_test_finds_what_one_machine_finds(n_samples, cluster):
+    probs, labels = predictions(n_samples, dtype=np.float32)
+    how = {"n_resamples": 19, "n_orders": 2, "rng": 0}
+    here = hc.truth_test(probs, labels, **how)
+    there = hc.truth_test(lazily(probs, chunks=3000), labels, engine=cluster, **how)
+    np.testing.assert_array_equal(there.null_distribution, here.null_distribution)
+    for name in ("statistic", "log_evalue", "log_likelihood", "temperature"):
+        assert getattr(there, name) == getattr(here, name), name
+    np.testing.assert_array_equal(there.pool, here.pool)
+    assert (there.surprises, there.impossible) == ((), ())
+
+
 @pytest.mark.parametrize(
     "chunks",
     [(7000, 4, 3), (RANGE, 4, 3), (4097, 4, 3), (777, 3, 2), ((1, 1999, 5000), 1, 1)],
@@ -114,8 +128,14 @@ def test_no_chunking_changes_a_bit(chunks, cluster):
     assert_same(found, outcome())
 
 
-def test_nothing_that_travels_in_parts_changes_a_bit(cluster, monkeypatch):
-    expected = outcome()
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize("n_members", [1, 3])
+def test_neither_precision_nor_what_travels_in_parts_changes_a_bit(
+    dtype, n_members, cluster, monkeypatch
+):
+    probs, labels = predictions(2500, n_members, 5, dtype=dtype)
+    probs = probs[:, 0] if n_members == 1 else probs
+    expected = outcome(probs, labels)
     for module, name, value in (
         (chunked, "_SUMS", 1),
         (dask, "_TAKEN", 1),
@@ -123,7 +143,8 @@ def test_nothing_that_travels_in_parts_changes_a_bit(cluster, monkeypatch):
         (dask, "_CHUNK", 1),
     ):
         monkeypatch.setattr(module, name, value)
-        assert_same(outcome(engine=cluster), expected)
+    for given in (probs, lazily(probs)):
+        assert_same(outcome(given, labels, engine=cluster), expected)
 
 
 def test_arrays_lists_and_sets_are_sent_to_the_workers(cluster):
@@ -135,14 +156,6 @@ def test_arrays_lists_and_sets_are_sent_to_the_workers(cluster):
         found = outcome(probs, list(LABELS), engine=cluster)
         assert_same(found, expected)
     assert found.members == tuple("abcd")
-
-
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-@pytest.mark.parametrize("n_members", [1, 3])
-def test_every_precision_and_a_single_classifier(dtype, n_members, cluster):
-    probs, labels = predictions(2500, n_members, 5, dtype=dtype)
-    probs = probs[:, 0] if n_members == 1 else probs
-    assert_same(outcome(lazily(probs), labels, engine=cluster), outcome(probs, labels))
 
 
 @pytest.mark.parametrize("labels", [None, LABELS], ids=["stored labels", "other labels"])
@@ -158,7 +171,7 @@ def test_workers_read_stores_for_themselves(kind, labels, cluster, tmp_path):
 def test_a_store_that_workers_cannot_see(cluster, tmp_path):
     store = open_store(WRITERS["npy"](tmp_path, PROBS, LABELS))
     (tmp_path / "probs-004.npy").unlink()
-    with pytest.raises(hc.InvalidInputError, match=r"no file .*probs-004.npy"):
+    with pytest.raises(hc.InvalidInputError, match=r"File not found: .*probs-004.npy"):
         outcome(store, None, engine=cluster)
 
 
@@ -184,17 +197,11 @@ def test_nothing_is_left_on_the_workers(client, cluster):
     _until(lambda: not any(client.has_what().values()))
 
 
-def test_an_assessment_shows_what_the_client_has_and_refuses_before_its_first_test(cluster):
-    few = {"nulls": ["refit"], "engine": cluster, "n_resamples": 19, "rng": 0}
-    found = hc.assessment.assess(PROBS[:300], LABELS[:300], **few)
-    assert found.classifiers.n_samples == len(found.labels) == 300
-    found = hc.assessment.assess(lazily(PROBS[:300]), LABELS[:300], **few)
-    with pytest.raises(hc.InvalidInputError, match="only workers have seen"):
-        found.classifiers  # noqa: B018
+def test_an_assessment_refuses_before_its_first_test(cluster):
     told = []
-    both = few | {"nulls": ["refit", "stacked"], "progress": lambda *what: told.append(what)}
+    options = {"engine": cluster, "null": "stacked", "progress": lambda *what: told.append(what)}
     with pytest.raises(hc.InvalidInputError, match="no predictions in memory"):
-        hc.assessment.assess(PROBS, LABELS, **both)
+        hc.assessment.assess(lazily(), LABELS, **options)
     assert told == []
 
 
@@ -307,7 +314,7 @@ def test_a_bad_label_is_named_by_its_place(labels, classes, words, cluster):
         (da.zeros((0, 2, 2)), [], {}, "empty array"),
         (da.zeros((5, 2, 1)), [0] * 5, {}, "at least 2 classes"),
         (da.zeros((5, 2, 2), dtype=complex), [0] * 5, {}, "complex"),
-        (da.ones((4, 5, 2)) / 2, [0] * 5, {}, r"np.moveaxis\(probs, 0, 1\)"),
+        (da.ones((4, 5, 2)) / 2, [0] * 5, {}, r"np.transpose\(probs, \(1, 0, 2\)\)"),
         (da.ones((5, 2)) / 2, da.zeros(4), {}, "same number of samples"),
         (da.ones((5, 2)) / 2, [0] * 5, {"classes": ["a"]}, "2 distinct class names"),
         (da.ones((5, 2)), [0] * 5, {"from_log": True, "from_logits": True}, "exclude each other"),
@@ -317,7 +324,7 @@ def test_a_bad_label_is_named_by_its_place(labels, classes, words, cluster):
         ([da.ones((5, 2)).to_delayed()[0, 0]] * 2, [0] * 5, {}, "must be an array"),
         ([da.ones((5, 2)), da.ones((4, 2))], [0] * 5, {}, "members of one shape"),
         (da.ones((5, 2)), None, {}, "`labels` must be an array"),
-        ("/no/such/folder", None, {}, "no file or folder"),
+        ("/no/such/folder", None, {}, "not found: /no"),
     ],
 )
 def test_what_needs_no_look_at_the_rows_is_said_before_any_work(
@@ -384,25 +391,6 @@ def test_rows_that_kill_every_worker_are_named(mortal, monkeypatch):
         outcome(Deadly.of(PROBS, LABELS, row=5000), None, engine=mortal)
 
 
-def test_a_run_that_lost_its_cluster_goes_on_from_its_journal(cluster, monkeypatch, tmp_path):
-    # More replicates than are searched at a time, so that some are finished when the rest is lost.
-    options = {"null": "refit", "engine": cluster, "n_resamples": 40}
-    options["minimizer"] = Steepest(max_evaluations=12)
-    whole = outcome(**options)
-
-    def lose():
-        raise EngineError("the connection to the scheduler of the cluster was lost.")
-
-    with monkeypatch.context() as patch:
-        begun = at_pass(patch, 60, lose)
-        with pytest.raises(EngineError):
-            outcome(journal=tmp_path, **options)
-        assert len(begun) == 60
-    kept = (tmp_path / "journal.jsonl").read_text(encoding="utf-8").splitlines()
-    assert 2 < len(kept) < 5
-    assert_same(outcome(journal=tmp_path, **options), whole)
-
-
 def test_a_cluster_that_loses_all_workers_is_not_waited_for(mortal, monkeypatch):
     monkeypatch.setattr(dask, "_LOOK", 0.2)
     at_pass(monkeypatch, 3, lambda: mortal.cluster.scale(0))
@@ -413,14 +401,14 @@ def test_a_cluster_that_loses_all_workers_is_not_waited_for(mortal, monkeypatch)
 def test_answers_that_are_lost_before_they_are_fetched_are_not_waited_for(mortal, monkeypatch):
     # Workers that finish their tasks and end before anybody has asked for the answers.
     monkeypatch.setattr(dask, "_LOOK", 0.2)
-    gathered = dask.Chunks._gathered
+    gathered = dask.DaskSet._gathered
 
     def after_the_end(self, futures):
         mortal.cluster.scale(0)
         _until(lambda: not mortal.nthreads())
         return gathered(self, futures)
 
-    monkeypatch.setattr(dask.Chunks, "_gathered", after_the_end)
+    monkeypatch.setattr(dask.DaskSet, "_gathered", after_the_end)
     with pytest.raises(EngineError, match=r"has had no worker for 1 seconds.* same seed"):
         outcome(engine=mortal)
 

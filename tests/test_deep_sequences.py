@@ -136,11 +136,6 @@ def test_nucleotides_of_every_length_come_back_with_n_for_what_is_ambiguous(tmp_
     assert [tuple(record) for record in read] == records
 
 
-def test_any_ambiguous_letter_is_n(tmp_path):
-    (record,) = blast.nucleotides(write_nucleotides(tmp_path, [("mixed", "ACRYGTK")]))
-    assert record.sequence == "ACNNGTN"
-
-
 def test_a_byte_is_four_nucleotides_from_the_highest_bits(tmp_path):
     base = write_nucleotides(tmp_path, [("one", "ACGTC")])
     # A C G T is 00 01 10 11; then C in the highest bits, and 1 for how many count.
@@ -153,13 +148,6 @@ def test_titles_of_every_kind_of_length_come_back(tmp_path, length):
     title = drawn(length, "abc ", 3)
     (record,) = blast.nucleotides(write_nucleotides(tmp_path, [(title, "ACGT")]))
     assert record.title == title
-
-
-def test_a_header_without_a_title_has_an_empty_one(tmp_path):
-    base = write_nucleotides(tmp_path, [("title", "ACGT")])
-    size = (tmp_path / "small.nhr").stat().st_size
-    (tmp_path / "small.nhr").write_bytes(b"0\x800\x80\xa1\x80".ljust(size, b"\0"))
-    assert next(blast.nucleotides(base)).title == ""
 
 
 def test_proteins_come_back_in_all_letters_of_the_alphabet(tmp_path):
@@ -269,12 +257,6 @@ GRAPH = [
 ]
 
 
-def test_ancestors_are_all_terms_above_by_is_a():
-    above = sequences.ancestry(GRAPH)
-    assert above("GO:hexokinase") == {"GO:kinase", "GO:transferase", "GO:0003824", "GO:0003674"}
-    assert above("GO:part") == above("GO:unknown") == frozenset()
-
-
 @pytest.mark.parametrize(
     ("terms", "term"),
     [
@@ -371,15 +353,6 @@ def test_a_small_set_has_every_class_to_learn_and_features_that_tell_them_apart(
     # The letters differ by class, so that the nearest training row is of the same class.
     nearest = (found.held_inputs @ found.train_inputs.T).argmax(axis=1)
     np.testing.assert_array_equal(found.train_labels[nearest], found.held_labels)
-
-
-@pytest.mark.usefixtures("small")
-def test_a_seed_repeats_a_split_another_does_not_and_few_classes_are_the_first():
-    first, again, other = (sequences.load("bacteria", seed=seed) for seed in (0, 0, 1))
-    np.testing.assert_array_equal(first.train_inputs, again.train_inputs)
-    assert not np.array_equal(first.train_inputs, other.train_inputs)
-    few = sequences.load("bacteria", n_classes=2)
-    assert few.classes == ("Bacillus cereus", "Escherichia coli")
 
 
 @pytest.mark.parametrize(("share", "n_held"), [(0.05, 7), (0.2, 14), (0.46, 33), (0.95, 63)])

@@ -1,5 +1,6 @@
 """The examples of the documentation's pages, run as they are printed."""
 
+import ast
 import doctest
 import re
 from pathlib import Path
@@ -7,11 +8,12 @@ from pathlib import Path
 import numba
 import pytest
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 #: Run by test_ensembles_sklearn.py and test_ensembles_torch.py, beside what they describe.
 ELSEWHERE = {"ensembles_sklearn.md", "ensembles_torch.md"}
-#: Long messages are broken into lines on a page.
-OPTIONS = doctest.NORMALIZE_WHITESPACE
+#: Long messages are broken into lines on a page, and long outputs cut.
+OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 # Uncompiled, as coverage wants it, a page would take an hour.
 compiled = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="too slow uncompiled")
 
@@ -19,27 +21,6 @@ compiled = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="too slow u
 def pages():
     found = (path for kind in ("*.md", "*.rst") for path in DOCS.glob(kind))
     return sorted(p.name for p in found if ">>> " in p.read_text(encoding="utf-8"))
-
-
-def sections(text):
-    """The page, cut before every heading of the second level that is not inside a block."""
-    parts = re.split(r"(?m)^(```)", text)
-    cut, inside = [""], False
-    for part in parts:
-        if part == "```":
-            inside = not inside
-        pieces = [part] if inside else re.split(r"(?m)^(?=## )", part)
-        cut[-1] += pieces[0]
-        cut.extend(pieces[1:])
-    return cut
-
-
-def without_torch(text):
-    """The page with its sections on PyTorch emptied; lines keep their numbers."""
-    kept = [
-        part if "import torch" not in part else "\n" * part.count("\n") for part in sections(text)
-    ]
-    return "".join(kept)
 
 
 def run(page, text):
@@ -54,20 +35,7 @@ def run(page, text):
 @pytest.mark.parametrize("page", sorted(set(pages()) - ELSEWHERE))
 def test_a_page_runs_as_printed(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run(page, without_torch((DOCS / page).read_text(encoding="utf-8")))
-
-
-@compiled
-@pytest.mark.deep
-def test_the_tutorial_runs_as_printed_with_torch(tmp_path, monkeypatch):
-    torch = pytest.importorskip("torch")
-    monkeypatch.chdir(tmp_path)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        run("tutorial.md", (DOCS / "tutorial.md").read_text(encoding="utf-8"))
-    finally:
-        torch.set_num_threads(threads)
+    run(page, (DOCS / page).read_text(encoding="utf-8"))
 
 
 def test_a_wrong_output_on_a_page_is_noticed():
@@ -76,26 +44,82 @@ def test_a_wrong_output_on_a_page_is_noticed():
 
 
 def test_every_link_to_a_page_leads_somewhere():
-    written = [p for p in DOCS.glob("*.md") if p.name in OWN]
-    assert len(written) == len(OWN)
-    for page in written:
+    for page in DOCS.glob("*.md"):
         text = page.read_text(encoding="utf-8")
         for target in re.findall(r"\]\(([^)#\s]+\.(?:md|rst|svg|csv))(?:#[^)]*)?\)", text):
+            # The pages of the gallery are made with the documentation.
+            target = re.sub(r"examples/(plot_\w+)\.rst", r"gallery/\1.py", target)
+            target = target.replace("examples/index.rst", "gallery/GALLERY_HEADER.rst")
             assert (DOCS / target).exists(), f"{page.name} links to {target}"
 
 
 def test_every_link_to_a_heading_finds_it():
-    for name in OWN:
-        text = (DOCS / name).read_text(encoding="utf-8")
+    for page in DOCS.glob("*.md"):
+        name, text = page.name, page.read_text(encoding="utf-8")
         for target, anchor in re.findall(r"\]\(([^)#\s]*)#([^)]+)\)", text):
             headings = anchors((DOCS / (target or name)).read_text(encoding="utf-8"))
             assert anchor in headings, f"{name} links to {target}#{anchor}"
-
-
-OWN = {"tutorial.md", "choosing.md", "theory.md", "comparison.md", "faq.md", "command_line.md"}
 
 
 def anchors(text):
     """Headings as links name them: lower case, words joined by dashes, no marks."""
     headings = re.findall(r"(?m)^#+ (.*)$", text)
     return {re.sub(r"[^\w\- ]", "", each.lower()).strip().replace(" ", "-") for each in headings}
+
+
+def code_of(path):
+    """The lines of code blocks, with their numbers; of a script all that become no paragraphs."""
+    text, inside = path.read_text(encoding="utf-8"), path.suffix == ".py"
+    lines = list(enumerate(text.splitlines(), 1))
+    for number, line in lines[ast.parse(text).body[0].end_lineno if inside else 0 :]:
+        if line.startswith("```"):
+            inside = not inside
+        elif path.suffix == ".rst":
+            inside = line.startswith("   >>>")
+        if inside and not line.startswith("#"):
+            yield number, line
+
+
+KINDS = ("*.md", "*.rst", "gallery/*.py", "extending/*.py")
+SHOWN = [ROOT / "README.md", *(path for kind in KINDS for path in sorted(DOCS.glob(kind)))]
+
+
+@pytest.mark.parametrize("path", SHOWN, ids=lambda path: path.name)
+def test_no_line_of_code_is_clipped_on_a_screen(path):
+    assert [(n, line) for n, line in code_of(path) if len(line) > 88] == []
+
+
+#: What the data, a p-value or a person said, and other riddles: never in a message, docstring or page.
+RIDDLES = [
+    r"data (do not |seem to )?speak",
+    r"\bspeaks? (for|against)",
+    r"\bnothing (by \w+ )?speaks",
+    r"too close to call",
+    r"strictly speaking",
+    r"not rejecting is no proof",
+    r"mind the spelling",
+    r"look better here than elsewhere",
+    r"go on with the run",
+    r"who evaluates",
+    r"left to the resamples",
+    r"^\s*(perhaps|unclear):",
+    r"\b(is|are) (heard|had)\b",
+]
+
+
+def written():
+    yield from (path for path in (ROOT / "src").rglob("*.*") if path.suffix in (".py", ".html"))
+    yield from (path for kind in ("*.md", "*.rst", "*.py") for path in DOCS.rglob(kind))
+    yield from ROOT.glob("*.md")
+
+
+@pytest.mark.parametrize("riddle", RIDDLES)
+def test_pages_and_messages_speak_standard_statistical_english(riddle):
+    sought = re.compile(riddle, re.IGNORECASE | re.MULTILINE)
+    found = {
+        str(path.relative_to(ROOT)): match[0]
+        for path in written()
+        if "examples" not in path.parts and "_build" not in path.parts
+        for match in sought.finditer(path.read_text(encoding="utf-8"))
+    }
+    assert found == {}

@@ -10,12 +10,12 @@ import hullcal as hc
 import oracles
 from hullcal._compiled.streams import key_of
 from hullcal.measures.ece_conf import _leave_out_dominated
-from hullcal.nulls.paper import Paper
 from hullcal.objectives import entries as entries_of
 from hullcal.objectives import resampled
 from hullcal.objectives.opening import packed
 from hullcal.sets import ClassifierSet
 from hullcal.simulation.protocols import RightClosedECE
+from simulation import judged
 
 MEASURES = [
     hc.ConfidenceECE(n_bins=1),
@@ -120,15 +120,6 @@ def test_drawn_rows_from_entries_are_recentered_by_the_equation(measure):
         assert value == pytest.approx(expected, abs=1e-13)
 
 
-@pytest.mark.parametrize("measure", MEASURES[1:], ids=IDS[1:])
-def test_ten_classes_are_enough_where_rows_are_many(measure):
-    objective = objective_of(measure, n_samples=2_000, n_classes=10, sharpness=3.0)
-    assert objective.entries is not None
-    weights = np.random.default_rng(1).dirichlet(np.ones(4), size=5)
-    np.testing.assert_allclose(*both_ways(objective, weights), rtol=0, atol=1e-15)
-    assert objective_of(measure, n_samples=200, n_classes=10, sharpness=3.0).entries is None
-
-
 def test_a_probability_on_the_first_edge_in_one_member_is_looked_at():
     # Two members, one of them with exactly 1/B for class 0: some weights put it into the second bin.
     probs = np.full((200, 2, 60), 0.0)
@@ -156,36 +147,16 @@ def test_a_class_is_left_out_only_if_another_exceeds_it_in_every_member_that_giv
     np.testing.assert_array_equal(hc.ConfidenceECE().matters(members), found)
 
 
-@pytest.mark.parametrize("order", ["falling", "rising", "mixed"])
-def test_the_classes_that_may_dominate_are_the_twelve_with_the_largest_minima(order):
-    # Each of 20 classes dominates one companion, which is just below it.
-    n = 20
-    least = {
-        "falling": np.arange(n, 0, -1),
-        "rising": np.arange(1, n + 1),
-        "mixed": np.random.default_rng(0).permutation(n),
-    }[order]
-    strong = np.stack([0.01 + least / 100, 0.9 - least / 100])
-    members = np.concatenate([strong, strong - 1e-3], axis=1)[:, :, np.newaxis]
-    found = np.ones((2 * n, 1), dtype=bool)
-    _leave_out_dominated(members, members.min(axis=0), found)
-    # Six classes and their companions are the twelve, and these companions are dominated.
-    largest = np.argsort(-members.min(axis=0)[:, 0], kind="stable")[:12]
-    expected = np.ones(2 * n, dtype=bool)
-    expected[[n + k for k in largest if k < n]] = False
-    np.testing.assert_array_equal(found[:, 0], expected)
-
-
 @pytest.mark.parametrize("null", ["paper", "recentered", "refit", "stacked"])
 @pytest.mark.parametrize("measure", ["ece_conf", "ece_cwise", "ece_conf_smooth"])
 @pytest.mark.parametrize("n_members", [1, 3])
 def test_a_test_is_the_same_with_entries_and_without(null, measure, n_members, monkeypatch):
     probs, labels = many_classes(n_samples=50, n_members=n_members)
     settings = {"measure": measure, "null": null, "n_resamples": 19, "alpha": 0.1, "rng": 3}
-    found = hc.calibration_test(probs, labels, **settings)
-    on_threads = hc.calibration_test(probs, labels, n_jobs=2, **settings)
+    found = judged(probs, labels, **settings)
+    on_threads = judged(probs, labels, n_jobs=2, **settings)
     monkeypatch.setattr(entries_of, "MANY_CLASSES", 1_000)
-    whole = hc.calibration_test(probs, labels, **settings)
+    whole = judged(probs, labels, **settings)
     np.testing.assert_array_equal(found.null_distribution, on_threads.null_distribution)
     np.testing.assert_allclose(found.null_distribution, whole.null_distribution, atol=1e-13)
     np.testing.assert_allclose(found.statistic, whole.statistic, atol=1e-13)
@@ -204,26 +175,34 @@ def test_flat_predictions_need_no_entry_but_sums(null):
     options["minimizer"] = hc.minimizers.Pairwise(max_evaluations=40)
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore", hc.HullcalWarning)
-        found = hc.calibration_test(probs, labels, **options)
+        found = judged(probs, labels, **options)
         patch.setattr(entries_of, "_SOME_CLASSES", 10**9)
         patch.setattr(entries_of, "MANY_CLASSES", 10**9)
-        plain = hc.calibration_test(probs, labels, **options)
+        plain = judged(probs, labels, **options)
     np.testing.assert_allclose(found.statistic, plain.statistic, rtol=0, atol=1e-14)
     np.testing.assert_allclose(found.null_distribution, plain.null_distribution, rtol=0, atol=1e-14)
     assert found.pvalue == plain.pvalue
 
 
-def test_all_predictions_of_a_combination_are_mixed_only_where_rows_are_weighted():
-    """They are as large as a member; labels that are drawn anew need only their entries."""
-    objective = objective_of(hc.ClasswiseECE())
+def test_rows_that_are_weighted_are_added_up_for_the_combination_alone(monkeypatch):
+    """Labels that are drawn anew need only their entries, and no sums over rows at all."""
+    objective, added = objective_of(hc.ClasswiseECE()), []
+    weighted = entries_of.Entries.weighted
+    monkeypatch.setattr(
+        entries_of.Entries,
+        "weighted",
+        lambda self, members, weights: (
+            added.append(len(members)) or weighted(self, members, weights)
+        ),
+    )
     weights = np.array([0.1, 0.2, 0.3, 0.4])
     labels = objective.drawing_labels(weights, KEY)(0, 5)
     rows = objective.drawing_rows(KEY)(0, 5)
-    for replicates, mixed in ((labels, False), (rows, True)):
+    for replicates, expected in ((labels, []), (rows, [1])):
         found = replicates.at(weights)
         whole = replace(replicates, entries=None).at(weights)
         np.testing.assert_allclose(found, whole, rtol=0, atol=1e-14)
-        assert bool(objective.entries._last) == mixed
+        assert added == expected
 
 
 class AlwaysHalf(hc.ConfidenceECE):
@@ -236,7 +215,7 @@ def test_a_subclass_with_a_loop_of_its_own_keeps_it(monkeypatch):
     monkeypatch.setattr(resampled, "_LARGE", 1)
     probs, labels = many_classes()
     for null in ("paper", "refit"):
-        result = hc.calibration_test(
+        result = judged(
             probs, labels, measure=AlwaysHalf(), null=null, n_resamples=9, alpha=0.2, rng=0
         )
         assert result.statistic == 0.5
@@ -332,32 +311,18 @@ def test_replicates_in_passes_are_those_one_by_one(measure, permuted, monkeypatc
     objective = replace(objective, offset=rng.normal(size=objective.offset.shape) / 100)
     weights, replicates = rng.dirichlet(np.ones(6), size=9), np.arange(3, 12)
     one_by_one = objective.resampled(KEY, replicates, weights, permuted=permuted)
-    assert objective.resampled_together() == 50_000_000 // objective.members.size
+    assert objective.together(None) == 50_000_000 // objective.members.size
     monkeypatch.setattr(resampled, "_LARGE", 1)
     monkeypatch.setattr(resampled, "_one_by_one", None)
     together = objective.resampled(KEY, replicates, weights, permuted=permuted)
     np.testing.assert_allclose(together, one_by_one, rtol=0, atol=1e-14)
-    assert objective.resampled_together() == 50_000_000 // (64 * 100)
+    assert objective.together(None) == 50_000_000 // (64 * 100)
     # A replicate alone, or in another order, has the bits it has among others.
     order = rng.permutation(9)
     alone = [
         objective.resampled(KEY, replicates[[d]], weights[[d]], permuted=permuted) for d in order
     ]
     np.testing.assert_array_equal(np.concatenate(alone), together[order])
-
-
-@pytest.mark.parametrize("measure", ["ece_conf", "ece_cwise"])
-@pytest.mark.parametrize("rows", ["resampled", "permuted"])
-def test_the_test_is_the_same_in_passes(measure, rows, monkeypatch):
-    probs, labels = many_classes(n_samples=120)
-    settings = {"measure": measure, "null": Paper(rows=rows), "n_resamples": 39, "rng": 0}
-    one_by_one = hc.calibration_test(probs, labels, **settings).null_distribution
-    monkeypatch.setattr(resampled, "_LARGE", 1)
-    monkeypatch.setattr(resampled, "_one_by_one", None)
-    found = hc.calibration_test(probs, labels, **settings).null_distribution
-    on_threads = hc.calibration_test(probs, labels, n_jobs=2, **settings).null_distribution
-    np.testing.assert_allclose(found, one_by_one, rtol=0, atol=1e-14)
-    np.testing.assert_array_equal(found, on_threads)
 
 
 def test_passes_are_worth_while_for_many_classes_in_large_data():

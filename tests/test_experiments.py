@@ -1,6 +1,7 @@
 """Experiments: every command runs from end to end on small data, and its own arithmetic is right."""
 
 import csv
+import importlib
 import itertools
 import os
 import sys
@@ -24,7 +25,6 @@ sys.path.insert(0, str(ROOT))
 from experiments import canvas, levels, valid_and_small  # noqa: E402
 from experiments.cifar10_networks import __main__ as networks  # noqa: E402
 from experiments.cifar10_networks import humans, study  # noqa: E402
-from experiments.tables import interval  # noqa: E402
 from experiments.type_errors import __main__ as errors  # noqa: E402
 from experiments.type_errors import figures, grids  # noqa: E402
 
@@ -123,7 +123,7 @@ def test_every_cell_of_the_nulls_is_drawn_once():
         for part in grids.nulls()
         for cell in part.grid.cells
         for test in part.grid.tests
-        if hc.nulls.resolve(test.null).name == "paper"
+        if test.null.name == "paper"
     ]
     assert len(cells) == len(set(cells)) > 100
 
@@ -171,7 +171,7 @@ def files(tmp_path):
     rng = np.random.default_rng(1)
     truth = rng.dirichlet(np.ones(3), size=120)
     probs = 0.7 * truth[:, None] + 0.3 * rng.dirichlet(np.ones(3), size=(120, 4))
-    labels = levels.drawn(rng, truth)
+    labels = hc.simulation.draw_labels(truth, rng)
     np.savez(tmp_path / "nets.npz", probs=probs, labels=labels, members=np.array(NAMES))
     np.savez(tmp_path / "people.npz", probs=truth)
     return tmp_path / "nets.npz", tmp_path / "people.npz"
@@ -237,20 +237,6 @@ def test_the_closest_combination_is_the_one_the_points_were_made_of(small):
     np.testing.assert_allclose(found, weights, atol=0.01)
 
 
-def test_distances_grow_from_the_hull_to_one_network(small):
-    found = humans.distances(small, 0)
-    hull = found["nearest point of the hull"]
-    for name in ("nearest network", "one combination for all images", "average"):
-        assert np.all(hull <= found[name] + 1e-9)
-
-
-def test_labels_are_drawn_as_often_as_their_law_says():
-    law = np.tile([0.5, 0.0, 0.2, 0.3, 0.0], (40_000, 1))
-    shares = np.bincount(levels.drawn(np.random.default_rng(0), law), minlength=5) / len(law)
-    np.testing.assert_allclose(shares, law[0], atol=0.01)
-    assert shares[1] == shares[4] == 0
-
-
 def test_the_pvalues_of_networks_are_adjusted_over_networks_and_measures(small):
     rows = study.alone(small, SMALL)
     assert [row["network"] for row in rows] == [*NAMES, "average"]
@@ -283,11 +269,6 @@ def test_every_pair_is_looked_at_once_and_counted_by_family(small):
     assert counts == {"within a family": 2, "across families": 4}
 
 
-def test_a_share_has_wilson_s_interval():
-    # Wilson (1927) by hand: 1 of 10 at z = 1.959964.
-    assert interval(study.share(np.arange(10) == 3), "share") == ".100 (.018, .404)"
-
-
 @pytest.mark.skipif(not (DATA / "cifar10h_probs.npz").exists(), reason="the files are not here")
 def test_people_and_networks_look_at_the_same_images():
     found = study.read(DATA / "cifar10_14nets.npz", DATA / "cifar10h_probs.npz", rows=500)
@@ -318,3 +299,28 @@ def test_a_level_is_printed_for_each_cell(capsys):
     printed = capsys.readouterr().out
     assert printed.count("S1, N=100, M=2, K=10") == 4
     assert "of 4 cells above the bound" in printed
+
+
+PROGRAMS = sorted(
+    ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    for room in ("experiments", "benchmarks")
+    for path in (ROOT / room).rglob("*.py")
+    if "deep_ensembles" not in path.parts and path.name != "__main__.py"  # needs PyTorch; runs
+)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_a_program_imports_is_there(name):
+    assert importlib.import_module(name).__doc__
+
+
+def test_the_alternatives_of_the_likelihood_are_compared(monkeypatch, capsys):
+    alternatives = importlib.import_module("experiments.alternatives")
+    monkeypatch.setattr(sys, "argv", ["alternatives", "--sets", "1", "--only", "S1, N=100"])
+    alternatives.main()
+    head, columns, rates = capsys.readouterr().out.splitlines()
+    assert head.startswith("1 sets a cell, 39 resamples, alpha = 0.05")
+    assert columns.split()[0] == "ratio"
+    found = [float(rate) for rate in rates[34:].split()]
+    assert len(found) == 1 + len(alternatives.FAMILIES) + len(alternatives.AVERAGES)
+    assert set(found) <= {0.0, 1.0}

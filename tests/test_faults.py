@@ -14,8 +14,6 @@ import numpy as np
 import pytest
 
 import hullcal as hc
-from hardening import __main__ as hardening
-from hardening import disks, faulty
 from hardening.disks import sweep, under_a_limit
 from hardening.faulty import FAULTS, Disk
 from hardening.kills import kill_often
@@ -77,28 +75,6 @@ def test_the_sweep_notices_a_writer_that_takes_a_short_write_for_a_whole_one(tmp
 @pytest.mark.parametrize("name", ["results as JSON", "journal of a test"])
 def test_a_limit_on_the_size_of_files_is_felt_and_survived(name, tmp_path):
     assert under_a_limit(name, tmp_path, steps=4) > 4
-
-
-@pytest.mark.parametrize(
-    ("mounting", "working", "code", "words"),
-    [
-        (0, 0, 0, "weights: fits"),
-        (0, 1, 1, "FAILED small disks, exit code 1: lost a file"),
-        (32, 1, 0, "left out, since nobody may mount here (lost a file)"),
-    ],
-)
-def test_a_small_disk_that_loses_something_fails_the_run_unless_there_is_none(
-    mounting, working, code, words, monkeypatch, capsys
-):
-    def run(command, **_):
-        ended = mounting if "mount" in command else working
-        return subprocess.CompletedProcess(command, ended, "weights: fits\n", "lost a file\n")
-
-    monkeypatch.setattr(disks, "SUBJECTS", {})
-    monkeypatch.setattr(faulty, "FAULTS", {})
-    monkeypatch.setattr(disks.subprocess, "run", run)
-    assert hardening.main(["faults"]) == code
-    assert words in capsys.readouterr().out
 
 
 def test_a_journal_that_could_not_be_opened_does_not_keep_its_lock(tmp_path):
@@ -171,11 +147,6 @@ def test_a_study_that_is_killed_at_random_ends_as_if_it_had_not_been(tmp_path):
     found = kill_often(3, tmp_path, seed=3, runs=("small study",), signals=(signal.SIGKILL,))
     assert found.hits.total() == 3
     assert found.finished >= 1
-
-
-def test_fifty_times_a_study_is_killed_by_what_no_program_can_mind():
-    made = (Path(__file__).parents[1] / "Makefile").read_text()
-    assert "hardening kills --times 50 --run simulate --signal SIGKILL\n" in made
 
 
 #: A signal that comes while a library calls back into Python, as numba does during compilation.

@@ -31,7 +31,7 @@ def faults(reports):
 
 
 def test_a_fault_a_crash_a_hang_and_a_flood_are_all_seen():
-    reports = list(run("control", SEED, range(len(control.EXPECTED)), patience=10))
+    reports = list(run("control", SEED, range(len(control.EXPECTED)), patience=4))
     assert {report["kind"]: report["outcome"] for report in reports} == control.EXPECTED
     said = {report["kind"]: report["said"] for report in reports}
     assert "of the reader's own making" in said["raise"]
@@ -76,7 +76,7 @@ def test_senseless_commands_end_with_a_code_that_means_something():
 
 
 def test_sets_at_the_edge_of_arithmetic_have_the_value_of_the_equation():
-    assert faults(run("measures", SEED, range(60))) == []
+    assert faults(run("measures", SEED, range(40))) == []
 
 
 #: A place, how many bytes go there, and what comes instead.
@@ -150,10 +150,10 @@ def test_a_line_nested_too_deeply_or_of_other_content_is_no_first_line(first, tm
 @pytest.mark.parametrize(
     "block",
     [
-        {"block": ["refit", "0", 4], "columns": {}},
-        {"block": ["refit", 0, 4.5], "columns": {}},
+        {"block": ["stacked", "0", 4], "columns": {}},
+        {"block": ["stacked", 0, 4.5], "columns": {}},
         {"block": [None, 0, 4], "columns": {}},
-        {"block": ["refit", 0, 4], "columns": [1]},
+        {"block": ["stacked", 0, 4], "columns": [1]},
     ],
 )
 def test_a_line_can_be_json_and_no_block(block, tmp_path):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import hullcal as hc
+import simulation
 from golden import make_golden
 from golden.cases import UNIT, cases, data
 from golden.machine import machine
@@ -74,18 +75,13 @@ def test_the_numbers_are_found_again(name):
 
 
 def test_every_measure_under_every_null_and_every_search_has_its_numbers():
-    pairs = itertools.product(hc.measures.available(), hc.nulls.available())
+    pairs = itertools.product(hc.measures.available(), simulation.NULLS)
     tests = {f"{measure}-{null}" for measure, null in pairs}
     files = {path.stem for path in make_golden.FOLDER.glob("*.json")}
     assert files == tests | {"minimize", "scenario", "classical", "uncertainty", "machine"}
     searches = {part.partition(" ")[0] for part in kept("minimize")}
     assert searches == set(hc.minimizers.available())
     assert set(kept("scenario")) == set(hc.simulation.HOLDS)
-
-
-def test_no_pair_of_a_measure_and_a_null_is_refused():
-    refused = [name for name in CASES if "refused" in kept(name).get("test", {})]
-    assert refused == []
 
 
 def test_the_data_are_exact_and_sum_to_one_without_rounding():

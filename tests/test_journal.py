@@ -102,7 +102,9 @@ def test_links_and_pipes_in_a_folder_are_refused_before_anything_is_written(name
         (folder / name).symlink_to(outside)
     else:
         os.mkfifo(folder / name)
-    with pytest.raises(InvalidInputError, match="`folder` must hold regular files only"):
+    with pytest.raises(
+        InvalidInputError, match="`folder` must hold regular files and folders only"
+    ):
         Journal.open(folder, SAME, resume=True)
     assert outside.read_text() == "mine"
     assert os.listdir(folder) == [name]

@@ -1,6 +1,5 @@
 """The kernels of SKCE by hand, against the oracle and against scikit-learn."""
 
-import dataclasses
 import itertools
 import math
 
@@ -38,11 +37,6 @@ def test_kernels_by_hand():
     assert ExponentialTV(bandwidth=0.25)(p, q) == math.exp(-2.0)
     assert GaussianTV()(p, q) == math.exp(-0.25)
     assert GaussianTV(bandwidth=2.0)(p, q) == math.exp(-0.125)
-
-
-def test_the_default_is_the_kernel_of_the_paper_for_the_l1_norm():
-    p, q = vectors(0)[:2]
-    assert ExponentialTV()(p, q) == pytest.approx(math.exp(-np.abs(p - q).sum() / 2), rel=1e-15)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -83,20 +77,6 @@ def test_a_kernel_is_symmetric_and_at_most_one_where_the_vectors_are_the_same(pa
     assert math.exp(-1.0 / nu) * (1 - 1e-12) <= kernel(p, q) <= 1.0
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_wider_kernel_is_larger(form):
-    p, q = vectors(2)[:2]
-    values = [FORMS[form](bandwidth=b)(p, q) for b in (0.1, 0.5, 1.0, 3.0)]
-    assert values == sorted(values)
-    assert len(set(values)) == 4
-
-
-def test_the_compiled_factor_is_the_kernel():
-    for tv in (0.0, 0.125, 0.5, 1.0):
-        assert kernel_factor(tv, 0.0, 0.7) == pytest.approx(math.exp(-tv / 0.7), rel=1e-15)
-        assert kernel_factor(tv, 1.0, 0.7) == pytest.approx(math.exp(-tv * tv / 0.7), rel=1e-15)
-
-
 @pytest.mark.parametrize("form", [0.0, 1.0])
 @pytest.mark.parametrize("bandwidth", [1e-300, 1e-3, 1 / 700, 0.05, 1.0, 2.0, 1e3])
 def test_many_factors_at_once_are_the_factors_one_by_one(form, bandwidth):
@@ -125,14 +105,6 @@ def test_a_bandwidth_that_is_none_is_refused(form, bandwidth):
         FORMS[form](bandwidth=bandwidth)
 
 
-def test_kernels_are_frozen_and_hashable():
-    kernel = ExponentialTV(bandwidth=0.5)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        kernel.bandwidth = 1.0
-    family = {kernel, ExponentialTV(bandwidth=0.5), GaussianTV(bandwidth=0.5), ExponentialTV()}
-    assert len(family) == 3
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_a_kernel_has_a_name(form):
     kernel = kernel_named(form, 0.5)
@@ -145,19 +117,13 @@ def test_a_kernel_has_a_name(form):
 
 @pytest.mark.parametrize("kernel", ["rbf", "", None, 1.0, ["exponential"]])
 def test_a_kernel_that_is_none_is_refused_with_those_there_are(kernel):
-    with pytest.raises(InvalidInputError, match=r"`kernel` must be one of.*exponential.*gaussian"):
+    with pytest.raises(InvalidInputError, match=r"Unknown kernel .*exponential.*gaussian"):
         kernel_named(kernel, 1.0)
 
 
 def test_a_kernel_without_a_form_is_refused_when_a_measure_is_made():
-    with pytest.raises(InvalidInputError, match="`kernel`"):
+    with pytest.raises(InvalidInputError, match="Unknown kernel"):
         hc.SKCE(kernel=Kernel())
-
-
-def test_a_kernel_value_brings_its_own_bandwidth_to_skce():
-    probs, labels = vectors(4), np.arange(12) % 3
-    given_as_value = hc.SKCE(kernel=GaussianTV(bandwidth=0.3))
-    assert given_as_value(probs, labels) == hc.SKCE(kernel="gaussian", bandwidth=0.3)(probs, labels)
 
 
 # The median heuristic

@@ -13,6 +13,8 @@ from scipy.stats import binom
 from simulation import ALPHA, MEASURES, NULLS, SCENARIOS, Cell, cells, rejections
 
 N_SETS = 100
+#: 1/20 is 0.05 as well; the full grid below takes three times as many.
+FEW_RESAMPLES = 19
 
 
 def bounds(n_sets: int, n_cells: int = 1) -> tuple[int, int]:
@@ -43,7 +45,7 @@ LEVEL = [
 def test_a_true_hypothesis_is_rejected_no_more_often_than_alpha(cell):
     assert cell.hypothesis_holds
     fewest, most = bounds(N_SETS)
-    count = rejections(cell, N_SETS)
+    count = rejections(cell, N_SETS, FEW_RESAMPLES)
     assert count <= most
     if cell.null == "refit":
         assert count >= fewest
@@ -55,7 +57,7 @@ def test_recentered_is_a_little_too_eager_where_the_truth_is_outside():
     # the same, so it is the null and not the search. Held here to the bound of a level of .125, and to
     # less than `refit`, which tests another hypothesis.
     recentered, refit = (
-        rejections(Cell("calibrated N=300", "ece_conf", null), N_SETS)
+        rejections(Cell("calibrated N=300", "ece_conf", null), N_SETS, FEW_RESAMPLES)
         for null in ("recentered", "refit")
     )
     assert recentered <= binom.ppf(0.99, N_SETS, 0.125)
@@ -69,13 +71,13 @@ def test_refit_rejects_a_calibrated_set_without_the_truth(size):
     assert not cell.hypothesis_holds
     # At N = 150 it rejects in a fifth of sets; 300 of them leave no doubt.
     _, most = bounds(300)
-    assert rejections(cell, 300) > most
+    assert rejections(cell, 300, FEW_RESAMPLES) > most
 
 
 @pytest.mark.parametrize("scenario", [name for name in SCENARIOS if name.startswith("S3")])
 def test_recentered_sees_more_than_paper_and_refit_more_than_both(scenario):
     paper, recentered, refit = (
-        rejections(Cell(scenario, "ece_conf", null), N_SETS)
+        rejections(Cell(scenario, "ece_conf", null), N_SETS, FEW_RESAMPLES)
         for null in ("paper", "recentered", "refit")
     )
     assert paper < recentered
@@ -90,11 +92,13 @@ def test_stacked_sees_more_than_recentered_and_errs_less_where_the_truth_is_outs
         ("S3 .25 u=1", "ece_cwise", 3.0),
     ):
         stacked, recentered = (
-            rejections(Cell(scenario, measure, null), N_SETS) for null in ("stacked", "recentered")
+            rejections(Cell(scenario, measure, null), N_SETS, FEW_RESAMPLES)
+            for null in ("stacked", "recentered")
         )
         assert stacked > factor * recentered
     stacked, recentered = (
-        rejections(Cell(calibrated, "ece_conf", null), N_SETS) for null in ("stacked", "recentered")
+        rejections(Cell(calibrated, "ece_conf", null), N_SETS, FEW_RESAMPLES)
+        for null in ("stacked", "recentered")
     )
     assert stacked <= min(recentered, bounds(N_SETS)[1])
 

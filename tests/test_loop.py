@@ -12,10 +12,11 @@ from hullcal.io.journal import Journal
 from hullcal.minimizers import Pairwise
 from hullcal.pvalues import monte_carlo
 from hullcal.resampling import Loop, kept_in, kept_seed
+from simulation import judged
 
 STOPPING = ["paper", "recentered", "refit"]
 SEED = 0
-judge = partial(hc.calibration_test, minimizer=Pairwise(max_evaluations=30), alpha=0.1, rng=0)
+judge = partial(judged, minimizer=Pairwise(max_evaluations=30), alpha=0.1, rng=0)
 
 
 def calibrated_set(seed=0, n=60, m=3, k=3):
@@ -97,16 +98,6 @@ def test_a_clearly_calibrated_set_takes_few_resamples_and_says_so():
     assert str(note) == f"stopped at resample {at} of 999, the number 5 to reach the statistic"
 
 
-def test_a_set_that_is_rejected_takes_all_of_them():
-    labels = np.zeros(60, dtype=int)
-    probs = np.full((60, 2, 2), 0.5)
-    probs[:, 1] = [0.4, 0.6]
-    found = judge(probs, labels, null="refit", n_resamples=99, stop_after=5)
-    assert found.n_resamples == 99
-    assert found.pvalue == 0.01
-    assert found.notes == ()
-
-
 def test_progress_reaches_its_end_when_the_run_stops():
     told = []
     options = {"null": "refit", "n_resamples": 500, "stop_after": 3}
@@ -139,8 +130,6 @@ def test_a_null_whose_resamples_are_run_together_cannot_stop():
         words = f"`{next(iter(option))}` must be None with null `maximized`"
         with pytest.raises(InvalidInputError, match=words):
             judge(*calibrated_set(), null="maximized", n_resamples=19, **option)
-    with pytest.raises(InvalidInputError, match="`stop_after`"):
-        hc.assessment.assess(*calibrated_set(), nulls=["refit", "maximized"], stop_after=5)
 
 
 # Blocks
@@ -172,6 +161,15 @@ def test_threads_share_a_wave_and_change_no_value(stop_after):
     assert all(a[1] == b[0] for a, b in itertools.pairwise(sorted(calls)))
 
 
+def test_progress_of_parts_is_told_in_resamples_of_all_each_once():
+    told = []
+    loop = Loop(n_resamples=20, seed=SEED, progress=lambda *each: told.append(each))
+    for part in range(3):
+        loop.run(block_of(np.arange(20.0)), 60.0, together=1, n_jobs=1, part=part, of_parts=3)
+    # Though 60 replicates are run, and 20 / 3 of them are no whole number.
+    assert told == [(each, 20) for each in range(1, 21)]
+
+
 # The journal
 
 
@@ -200,8 +198,6 @@ def test_known_replicates_are_not_run_again_and_others_are(tmp_path):
 
 
 def test_a_journal_of_something_else_is_refused(tmp_path):
-    with kept_in(None, {}) as nothing:
-        assert nothing is None
     with Journal.open(tmp_path, {"seed": 1}, resume=True) as journal:
         journal.append(("part", 0, 3), {"values": [1.0, 2.0], "evaluations": [1.0, 1.0]})
     (tmp_path / "file").write_text("")

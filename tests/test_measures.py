@@ -22,13 +22,15 @@ BINNED = {
 RESIDUALS = {
     "ece_conf": oracles.residual_ece_conf,
     "ece_cwise": oracles.residual_ece_cwise,
-    "ece_conf_smooth": oracles.residual_ece_conf_smooth,
-    "ece_cwise_smooth": oracles.residual_ece_cwise_smooth,
+    "ece_conf_smooth": functools.partial(oracles.residual_ece_conf, smooth=True),
+    "ece_cwise_smooth": functools.partial(oracles.residual_ece_cwise, smooth=True),
     "hl_cwise": oracles.residual_hl,
 }
 ESTIMATORS = ("ul", "uq", "b")
 KERNELS = ("exponential", "gaussian")
-ADDITIVE = ("ece_conf", "ece_cwise", "ece_conf_smooth", "ece_cwise_smooth", "skce_ul")
+ADDITIVE = [
+    name for name in hc.measures.available() if hc.measures.resolve(name).accumulate is not None
+]
 
 
 def forecasts(rng, n, k, kind):
@@ -127,31 +129,11 @@ def test_skce_against_the_oracle(estimator, kernel, kind):
     for seed in range(4):
         rng, probs, labels = case(seed, kind, smallest=2)
         probs, labels = probs[:25], labels[:25]
-        bandwidth = float(rng.choice([0.05, 0.8, 1.0, 2.0, 30.0]))
-        measure = hc.SKCE(estimator=estimator, bandwidth=bandwidth, kernel=kernel)
-        same(value_of(measure, probs, labels), oracle(probs, labels, bandwidth, kernel))
-
-
-@pytest.mark.parametrize("n", [2, 3, 4, 5, 7, 33, 59])
-def test_skce_ul_drops_an_odd_last_row(n):
-    rng = np.random.default_rng(n)
-    probs, labels = rng.dirichlet(np.ones(3), size=n), rng.integers(3, size=n)
-    value = hc.SKCE()(probs, labels)
-    same(value, oracles.skce_ul(probs, labels))
-    even = n - n % 2
-    assert value == hc.SKCE()(probs[:even], labels[:even])
-
-
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_skce_with_the_median_bandwidth_against_the_oracle(estimator, kernel):
-    oracle = getattr(oracles, f"skce_{estimator}")
-    for seed, kind in itertools.product(range(3), ("smooth", "sixteenths")):
-        _, probs, labels = case(seed, kind, smallest=2)
-        probs, labels = probs[:20], labels[:20]
-        bandwidth = oracles.median_bandwidth(probs) or 1.0
-        measure = hc.SKCE(estimator=estimator, bandwidth="median", kernel=kernel)
-        same(value_of(measure, probs, labels), oracle(probs, labels, bandwidth, kernel))
+        median = oracles.median_bandwidth(probs) or 1.0
+        fixed = float(rng.choice([0.05, 0.8, 1.0, 2.0, 30.0]))
+        for given, bandwidth in (("median", median), (fixed, fixed)):
+            measure = hc.SKCE(estimator=estimator, bandwidth=given, kernel=kernel)
+            same(value_of(measure, probs, labels), oracle(probs, labels, bandwidth, kernel))
 
 
 def test_the_median_bandwidth_of_a_set_is_that_of_its_average_member():
@@ -198,15 +180,6 @@ def test_all_pairs_across_the_edges_of_blocks(estimator, n):
     inner += pair_matrix(there, labels, there, labels).mean()
     expected = {"b": inner.mean(), "uq": (inner.sum() - np.trace(inner)) / (n * (n - 1))}
     same(found, expected[estimator])
-
-
-@pytest.mark.parametrize("name", BINNED)
-@pytest.mark.parametrize("n", [255, 1001])
-def test_binned_measures_of_many_rows_against_the_oracle(name, n):
-    rng = np.random.default_rng(n)
-    probs = forecasts(rng, n, 3, "mixed")
-    labels = oracles.draw_labels(rng, probs)
-    same(BINNED[name]()(probs, labels), getattr(oracles, name)(probs, labels))
 
 
 @pytest.mark.parametrize("k", range(2, 18))
@@ -315,14 +288,10 @@ def test_a_small_move_changes_a_smooth_ece_by_little_and_one_with_bins_by_a_leap
     assert leaps[False] > 1000 * bound
 
 
-def test_smooth_is_on_or_off_and_the_class_has_the_loops_with_bins():
+def test_smooth_is_on_or_off():
     for kind in (hc.ConfidenceECE, hc.ClasswiseECE):
         with pytest.raises(hc.InvalidInputError, match="`smooth` must be True or False"):
             kind(smooth="False")
-        for loop in ("value", "accumulate"):
-            plain, smooth = getattr(kind(), loop), getattr(kind(smooth=True), loop)
-            assert plain is getattr(kind, loop)
-            assert smooth is not plain
 
 
 class DoubledSmooth(hc.ConfidenceECE):
@@ -396,15 +365,6 @@ def test_rows_in_any_disorder_are_sorted(name, n_bins):
     assert hc.HosmerLemeshow(n_bins=n_bins)(probs, labels) == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_first_part_is_the_larger_one():
-    # Five rows in two parts, three and two: of class 1 in the order of the rows, of class 0 backwards.
-    p = np.array([0.1, 0.2, 0.3, 0.7, 0.9])
-    observed = [(1 / 3, 0.6 / 3), (1.0, 1.6 / 2), (1 / 3, 1.1 / 3), (1 / 2, 1.7 / 2)]
-    expected = sum((o - mean) ** 2 / mean for o, mean in observed)
-    found = hc.HosmerLemeshow(n_bins=2)(np.stack([1 - p, p], axis=1), [0, 1, 0, 1, 1])
-    assert found == pytest.approx(expected, rel=1e-12)
-
-
 def test_the_two_smallest_probabilities_are_put_in_order():
     # So close that they share a bucket, and in falling order. The smallest is drawn twice and fills
     # the first of two bins.
@@ -429,13 +389,6 @@ def test_skce_by_hand():
     assert hc.SKCE(estimator="b")(probs, labels) == pytest.approx((2 * pairs + 7 / 4) / 9)
     gaussian = hc.SKCE(estimator="ul", bandwidth=2.0, kernel="gaussian")
     assert gaussian(probs, labels) == pytest.approx(3 / 8 * math.exp(-0.125))
-
-
-def test_the_unbiased_estimators_can_be_negative_and_the_biased_one_cannot():
-    probs, labels = [[0.5, 0.5]] * 2, [0, 1]
-    assert hc.SKCE(estimator="ul")(probs, labels) == -0.5
-    assert hc.SKCE(estimator="uq")(probs, labels) == -0.5
-    assert hc.SKCE(estimator="b")(probs, labels) == 0.0
 
 
 # Infinities of Hosmer–Lemeshow
@@ -562,25 +515,6 @@ def test_a_recentered_replicate_against_the_oracle(measure):
 
 
 @every_measure
-def test_the_data_recentered_at_themselves_leave_nothing(measure):
-    rng = np.random.default_rng(5)
-    probs, labels = rng.dirichlet(np.ones(3), size=14), rng.integers(3, size=14)
-    mixed, y = packed(probs, labels)
-    parameters = measure.parameters(probs)
-    offset = measure.offset_at(mixed, y, parameters)
-    value = measure.evaluate(mixed, y, parameters, offset=offset)
-    if measure.name == "skce_uq":
-        # Without its diagonal a squared norm of 0 is minus the mean square of the elements.
-        hat = (probs, labels)
-        expected = oracles.recentered_value(
-            "skce_uq", *hat, hat, bandwidth=measure.bandwidth, kernel=measure.kernel
-        )
-        same(value, expected)
-    else:
-        assert value == pytest.approx(0.0, abs=1e-15)
-
-
-@every_measure
 def test_no_offset_changes_nothing(measure):
     _, probs, labels = case(2, "mixed", smallest=20)
     mixed, y = packed(probs, labels)
@@ -593,13 +527,13 @@ def test_no_offset_changes_nothing(measure):
 
 def test_the_measures_that_add_up_over_blocks_are_these():
     halves = {name: hc.measures.resolve(name) for name in hc.measures.available()}
-    assert {name for name, g in halves.items() if g.accumulate is not None} == {*ADDITIVE}
-    assert {name for name, g in halves.items() if g.finish is not None} == {*ADDITIVE}
+    assert {*ADDITIVE} >= {*BINNED, "skce_ul"} - {"hl_cwise"}
+    assert not {*ADDITIVE} & {"hl_cwise", "skce_uq", "skce_b"}
     assert {name for name, g in halves.items() if g.streams()} == {*ADDITIVE}
     assert not hc.SKCE(bandwidth="median").streams()
     assert not hc.measures.resolve(lambda probs, labels: 0.0).streams()
     assert [each.rows_per_unit for each in hc.SKCE.defaults()] == [2, 1, 1]
-    assert [each.order_matters for each in hc.SKCE.defaults()] == [True, False, False]
+    assert ["ordered" in each.traits for each in hc.SKCE.defaults()] == [True, False, False]
 
 
 @pytest.mark.parametrize("name", ADDITIVE)
@@ -624,6 +558,46 @@ def test_blocks_of_rows_add_up_to_the_value(name, kind):
         value = measure.finish(state, offset, parameters, n)
         whole = measure.evaluate(mixed, y, parameters, row_weights=counts, offset=offset)
         assert value == pytest.approx(whole, abs=1e-14)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("estimator", ["uq", "b"])
+@pytest.mark.parametrize(("n", "k"), [(129, 2), (256, 3), (257, 7), (300, 11)])
+def test_labellings_taken_together_have_the_values_that_they_have_alone(estimator, kernel, n, k):
+    rng = np.random.default_rng(n)
+    measure = hc.SKCE(estimator=estimator, kernel=kernel, bandwidth=0.5)
+    mixed = np.ascontiguousarray(forecasts(rng, n, k, "mixed").T)
+    labels = rng.integers(k, size=(7, n)).astype(np.int32)
+    labels[3] = k - 1  # all rows share a label, and most labels have no row
+    together, cases = np.empty(5), np.array([6, 3, 0, 3, 2])
+    loop, parameters = measure.of_labellings(n), measure.parameters(mixed.T)
+    loop(mixed, labels, cases, parameters, together)
+    for case, value in zip(cases, together, strict=True):
+        assert value == pytest.approx(measure.evaluate(mixed, labels[case], parameters), rel=1e-11)
+        alone = np.empty(1)
+        loop(mixed, labels, np.array([case]), parameters, alone)
+        assert alone[0] == value
+
+
+def test_only_all_pairs_of_several_blocks_are_taken_together():
+    for name in hc.measures.available():
+        loops = [hc.measures.resolve(name).of_labellings(n) for n in (128, 129)]
+        assert loops[0] is None
+        assert (loops[1] is not None) == (name in ("skce_uq", "skce_b"))
+
+
+@pytest.mark.parametrize("test", [hc.calibration_test, hc.truth_test])
+def test_a_test_is_the_same_whether_labellings_are_taken_together(test, monkeypatch):
+    rng = np.random.default_rng(3)
+    probs, labels = rng.dirichlet(np.ones(3), size=(140, 2)), rng.integers(3, size=140)
+    options = {"measure": "skce_uq", "n_resamples": 45, "rng": 0}
+    together, threads = (test(probs, labels, **options, n_jobs=n_jobs) for n_jobs in (1, 3))
+    np.testing.assert_array_equal(together.null_distribution, threads.null_distribution)
+    monkeypatch.setattr(hc.SKCE, "of_labellings", lambda self, n_samples: None)
+    alone = test(probs, labels, **options)
+    assert together.pvalue == alone.pvalue
+    np.testing.assert_allclose(together.null_distribution, alone.null_distribution, atol=1e-13)
+    assert not np.array_equal(together.null_distribution, alone.null_distribution)
 
 
 # What a loop leaves behind must not change what it says next

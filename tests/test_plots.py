@@ -1,16 +1,21 @@
 """Plots show what was computed, on the Axes they are given, and change nothing else."""
 
 import io
+import pickle
 import subprocess
 import sys
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import mpltern  # noqa: F401  (registers the ternary projection)
 import numpy as np
 import pytest
 from matplotlib._pylab_helpers import Gcf
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from sklearn.calibration import CalibrationDisplay
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
 
 import hullcal as hc
 from hullcal import plots, uncertainty
@@ -63,12 +68,23 @@ def a_power():
     )
 
 
+def a_monitor():
+    monitor = hc.Monitor(n_members=PROBS.shape[1], n_classes=PROBS.shape[2])
+    for half in np.array_split(np.arange(len(LABELS)), 2):
+        monitor.update(PROBS[half], LABELS[half])
+    return monitor
+
+
 ORDINARY = {
     "null_distribution": lambda ax=None: plots.null_distribution(a_result(), ax=ax),
+    "ReliabilityDisplay": lambda ax=None: (
+        plots.ReliabilityDisplay.from_predictions(LABELS, PROBS, ax=ax).ax_
+    ),
     "reliability": lambda ax=None: plots.reliability(PROBS, LABELS, weights=flat(5), ax=ax),
     "weights": lambda ax=None: plots.weights(a_result(), ax=ax),
     "level_curve": lambda ax=None: plots.level_curve([a_result(), a_result(alpha=0.2)], ax=ax),
     "power_curve": lambda ax=None: plots.power_curve(a_power(), ax=ax),
+    "evidence": lambda ax=None: plots.evidence(a_monitor(), ax=ax),
     "simplex": lambda ax=None: plots.simplex(PROBS, truth=[0.2, 0.3, 0.5], ax=ax),
     "size_distribution": lambda ax=None: plots.size_distribution(PROBS, LABELS, ax=ax),
     "average_against_weighted": lambda ax=None: plots.average_against_weighted(
@@ -245,8 +261,8 @@ def test_the_diagram_draws_what_was_computed():
     average, weighted = line_labelled(ax, "average"), line_labelled(ax, "weighted")
     for curve, line in [(diagram.average, average), (diagram.weighted, weighted)]:
         full = curve.counts > 0
-        np.testing.assert_array_equal(line.get_xdata(), curve.predicted[full])
-        np.testing.assert_array_equal(line.get_ydata(), curve.observed[full])
+        np.testing.assert_array_equal(line.get_xdata(), curve.confidence[full])
+        np.testing.assert_array_equal(line.get_ydata(), curve.accuracy[full])
     assert average.get_linestyle() != weighted.get_linestyle()
     band, counts = ax.containers
     full = ~np.isnan(diagram.low)
@@ -273,6 +289,46 @@ def test_the_class_is_named_as_typed_and_one_that_is_not_there_is_refused():
     assert saved(ax).get_xlabel() == "probability of class \\$b\\$"
     with pytest.raises(hc.InvalidInputError, match="`class_index` must be less than"):
         plots.reliability(PROBS, LABELS, class_index=3)
+
+
+def test_the_display_is_used_as_that_of_scikit_learn_and_shows_the_same_points():
+    X, y = make_classification(400, weights=[0.4], random_state=0)
+    forest = RandomForestClassifier(7, min_samples_leaf=5, random_state=0).fit(X[::2], y[::2])
+    # Nine bins, and no prediction on an edge: theirs are closed on the right.
+    theirs = CalibrationDisplay.from_estimator(forest, X[1::2], y[1::2], n_bins=9)
+    ours = plots.ReliabilityDisplay.from_estimator(
+        forest, X[1::2], y[1::2], n_bins=9, class_index=1
+    )
+    np.testing.assert_allclose(ours.line_.get_xdata(), theirs.prob_pred, rtol=1e-12)
+    np.testing.assert_allclose(ours.line_.get_ydata(), theirs.prob_true, rtol=1e-12)
+    assert len(ours.members) == 7
+    other = plots.ReliabilityDisplay.from_predictions(
+        y[1::2], forest.predict_proba(X[1::2]), n_bins=9, class_index=1
+    )
+    np.testing.assert_allclose(other.line_.get_ydata(), theirs.prob_true, rtol=1e-12)
+    # What theirs promise: `plot` gives the display itself, whose Axes and Figure are the last.
+    for display in (theirs, ours):
+        ax = Figure().subplots()
+        assert display.plot(ax=ax) is display
+        assert (display.ax_, display.figure_) == (ax, ax.figure)
+        assert display.line_ in ax.lines
+        assert display.plot().ax_ is not ax
+    plt.close("all")
+
+
+@every_plot
+def test_a_notebook_shows_new_axes_and_leaves_given_ones_to_who_made_them(name):
+    ax = ORDINARY[name]()
+    assert ax._repr_png_().startswith(b"\x89PNG")
+    assert pickle.loads(pickle.dumps(ax.figure)).axes[0]._repr_png_().startswith(b"\x89PNG")
+    assert not hasattr(ORDINARY[name](axes_for(name)), "_repr_png_")
+
+
+def test_a_display_shows_its_picture_unless_it_was_drawn_on_given_axes():
+    display = plots.ReliabilityDisplay.from_predictions(LABELS, PROBS)
+    assert display._repr_png_().startswith(b"\x89PNG")
+    assert display.plot(ax=axes_for("reliability"))._repr_png_() is None
+    assert len(repr(display)) < 100
 
 
 # Weights.

@@ -14,8 +14,7 @@ from scipy.stats import binom, norm
 import hullcal as hc
 from hullcal import InvalidInputError, plots
 from hullcal.cli import run as program
-from hullcal.nulls import Paper
-from hullcal.simulation import Power, WorkerDied, power, running, wilson
+from hullcal.simulation import Power, WorkerDied, power, study, wilson
 from hullcal.simulation.power import draw, needed, truth
 
 RNG = np.random.default_rng(0)
@@ -23,7 +22,8 @@ BASE = RNG.dirichlet([1, 1, 1], size=150)
 #: Three members around one, in a hull too small to repair much.
 PROBS = 0.85 * BASE[:, None] + 0.15 * RNG.dirichlet([1, 1, 1], size=(150, 3))
 #: Short searches, so that tests are quick uncompiled as well.
-SHORT = {"n_samples": [20, 40], "n_datasets": 6, "n_resamples": 19, "minimizer": "pairwise:8"}
+QUICK = ":ece_conf:stacked:pairwise:8"
+SHORT = {"n_samples": [20, 40], "n_datasets": 6, "n_resamples": 19, "test": f"calibrated{QUICK}"}
 #: One member needs no search, and its test is exact.
 ONE = {"probs": BASE, "n_resamples": 39}
 
@@ -148,18 +148,10 @@ def test_without_miscalibration_the_rate_is_the_level():
     assert one.n_needed is None
     assert "Temperature 1 is no miscalibration" in str(one)
     # A search makes the test conservative at worst, as far as so many data sets can tell.
-    how = {"n_datasets": 80, "n_samples": 60, "n_resamples": 39, "minimizer": "pairwise:20"}
+    how = {"n_datasets": 80, "n_samples": 60, "n_resamples": 39, "test": "calibrated:pairwise:20"}
     hull = power(PROBS, miscalibration="corner", amount=0.0, rng=1, **how)
     assert 80 * hull.power[0] <= binom.ppf(0.999, 80, 0.05)
     assert "Corner 0 is no miscalibration" in str(hull)
-
-
-def test_power_grows_with_the_rows_and_with_the_amount(curve):
-    assert curve.lower[-1] > curve.upper[1] > curve.power[1] > curve.upper[0]
-    low, high = (
-        power(**ONE, amount=amount, n_samples=150, n_datasets=100, rng=2) for amount in (1.2, 3.0)
-    )
-    assert high.lower[0] > low.upper[0]
 
 
 # How many rows are needed
@@ -204,20 +196,16 @@ def test_an_answer_beyond_the_numbers_tried_is_not_made_up(rates, target, expect
 # The result
 
 
-@pytest.mark.parametrize("measure", ["ece_cwise:4", "hl_cwise", "skce_ul", "skce_uq"])
-def test_other_measures_and_nulls_are_kept_with_their_settings(measure):
-    how = SHORT | {"n_datasets": 2, "n_samples": 20}
-    found = power(PROBS[:, :2], measure=measure, null=Paper(rows="permuted"), rng=0, **how)
-    assert found.measure == measure.split(":")[0]
-    assert list(found.settings) == ["measure", "minimizer", "null"]
-    assert found.settings["measure"].get("n_bins") == {"ece_cwise": 4, "hl_cwise": 10}.get(
-        found.measure
-    )
-    assert found.settings["null"] == {"rows": "permuted"}
+@pytest.mark.parametrize("test", ["truth", "truth:ece_cwise:4", "calibrated:hl_cwise:paper"])
+def test_any_test_of_a_study_has_a_power(test):
+    how = {**SHORT, "n_datasets": 2, "n_samples": 20, "test": test}
+    found = power(PROBS[:, :2], rng=0, **how)
+    assert found.test == test
+    assert f"({test})" in found.sentence()
 
 
 def test_the_default_sizes_reach_beyond_the_rows():
-    common = {"n_datasets": 1, "n_resamples": 19, "minimizer": "pairwise:2", "rng": 0}
+    common = {"n_datasets": 1, "n_resamples": 19, "test": "calibrated:pairwise:2", "rng": 0}
     assert power(PROBS, **common).n_samples.tolist() == [20, 38, 75, 150, 300]
     assert power(PROBS[:10], **common).n_samples.tolist() == [20]
     for given, sizes in (([30, 20, 30], [20, 30]), (np.array(30), [30])):
@@ -233,7 +221,7 @@ def test_a_result_is_frozen_goes_through_json_and_speaks(found, curve):
     low, high = curve.n_needed_interval
     said = (
         f"About {curve.n_needed} rows (95 % interval {low} to {high}) detect temperature 2 with "
-        "power 0.8 (ece_conf)."
+        "power 0.8 (calibrated:ece_conf:stacked)."
     )
     assert said in str(curve).splitlines()
     assert "Beyond N = 150, rows are drawn with replacement." in str(curve)
@@ -263,7 +251,7 @@ def test_the_sentence_says_what_is_not_known(found, changes, said):
     [
         (
             {"miscalibration": "heat"},
-            "`miscalibration` must be one of temperature, corner, closest",
+            "Choose from: temperature, corner, closest",
         ),
         ({"amount": 0}, "`amount` must be a finite number greater than 0"),
         *(
@@ -275,9 +263,8 @@ def test_the_sentence_says_what_is_not_known(found, changes, said):
         ),
         ({"n_samples": []}, "`n_samples` must have at least one value"),
         ({"n_samples": [10, 2.5]}, "`n_samples` must be an integer of at least 1"),
-        ({"measure": "ece"}, "`measure`"),
-        ({"measure": "skce_ul", "n_samples": 1}, "needs at least 2 rows"),
-        ({"measure": lambda probs, labels: 0.0, "null": "recentered"}, "needs a residual vector"),
+        ({"test": "ece"}, "`test` must ask one of"),
+        ({"test": "truth:skce_ul", "n_samples": 1}, "needs at least 2 rows"),
         ({"weights": "median"}, "`weights` must"),
         ({"weights": [0.5, 0.5]}, r"`weights` must have shape \(3,\)"),
         ({"n_datasets": 0}, "`n_datasets` must be an integer of at least 1"),
@@ -295,14 +282,6 @@ def test_bad_input_is_refused_before_any_work(changes, message):
     assert told == []
 
 
-def test_warnings_are_given_once_and_point_here():
-    few = {"n_resamples": 9}, "smallest `n_resamples` that could is 19"
-    for changes, words in (few, ({"n_samples": [5, 7]}, "rows are fewer")):
-        with pytest.warns(hc.HullcalWarning, match=words) as warned:
-            power(PROBS, rng=0, **SHORT | changes)
-        assert [each.filename for each in warned] == [__file__]
-
-
 class KilledWorker(Exception):
     """As dask has one, which is of no class that Python knows."""
 
@@ -317,7 +296,7 @@ def test_a_worker_that_is_lost_is_said_to_be_in_whatever_words(loss, monkeypatch
         if threading.current_thread() is not threading.main_thread():
             raise loss("gone\nwith details")
 
-    monkeypatch.setattr(running, "run_block", run_block)
+    monkeypatch.setattr(study, "run_block", run_block)
     with (
         joblib.parallel_config(backend="threading"),
         pytest.raises(WorkerDied, match=rf"^a worker was lost \({loss.__name__}: gone\)$"),
@@ -331,7 +310,7 @@ def test_a_worker_that_is_lost_is_said_to_be_in_whatever_words(loss, monkeypatch
 def test_the_curve_shows_rates_intervals_and_the_needed_rows(curve):
     ax = plots.power_curve(curve)
     labels = {str(line.get_label()): line for line in ax.lines}
-    rates = labels["temperature 2, ece_conf"]
+    rates = labels["temperature 2, calibrated:ece_conf:stacked"]
     np.testing.assert_array_equal(rates.get_xdata(), curve.n_samples)
     np.testing.assert_array_equal(rates.get_ydata(), curve.power)
     assert labels["target 0.8"].get_ydata()[0] == 0.8
@@ -350,7 +329,7 @@ def test_the_curve_shows_rates_intervals_and_the_needed_rows(curve):
 
 # The program
 
-OPTIONS = ("-N", 20, "-N", 40, "-R", 6, "-D", 19, "--minimizer", "pairwise:8", "--amount", 3)
+OPTIONS = ("-N", 20, "-N", 40, "-R", 6, "-D", 19, "--test", f"calibrated{QUICK}", "--amount", 3)
 
 
 @pytest.fixture
@@ -386,9 +365,8 @@ def test_the_program_finds_what_python_finds_in_every_format(said, found, tmp_pa
     [
         (("--amount", 0), "`--amount` must be a finite number greater than 0"),
         (("--miscalibration", "corner", "--amount", 2), "`--amount` must lie in [0, 1]"),
-        (("--null", "none"), "'none' is not one of"),
-        (("-m", "ece_con"), "Did you mean ece_conf?"),
-        (("-m", "skce_uq:5"), "`--measure` skce_uq has no bins"),
+        (("--test", "truth:ece_con"), "Did you mean ece_conf?"),
+        (("--test", "truth:skce_uq:5"), "`--test` skce_uq has no bins"),
         (("--target", 0.01), "`--target` must be above `--alpha`"),
     ],
 )

@@ -124,12 +124,6 @@ def test_the_interval_against_scipys_clopper_pearson(n_resamples, confidence):
         assert interval[0] <= count / n_resamples <= interval[1]
 
 
-def test_the_interval_by_hand():
-    # No exceedance: (1 - high)^D = .025. All of them: low^D = .025.
-    assert pvalues.interval(0, 99) == pytest.approx((0.0, 1 - 0.025 ** (1 / 99)))
-    assert pvalues.interval(99, 99) == pytest.approx((0.025 ** (1 / 99), 1.0))
-
-
 def test_holm_by_hand():
     assert pvalues.holm([0.04, 0.01, 0.03, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
     assert pvalues.holm([0.5, 0.9, 0.001]) == pytest.approx([1.0, 1.0, 0.003])

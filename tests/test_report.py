@@ -1,9 +1,11 @@
 """The report: what it says, that nothing in it can run or reach out, and how it looks in a browser."""
 
-import dataclasses
+import html
 import re
 import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import matplotlib as mpl
@@ -11,10 +13,11 @@ import numpy as np
 import pytest
 
 import hullcal as hc
-from hullcal.assessment import Assessment
-from hullcal.notes import Note
 from hullcal.report.figures import class_gaps
-from hullcal.words import printable
+from hullcal.verdicts import QUESTIONS
+from hullcal.words import COLOURS, direction, measure_in_words, printable
+
+WORDS = [word.lower().replace(" ", "-") for word in COLOURS]
 
 NASTY = (
     "<script>document.title='owned'</script>",
@@ -29,16 +32,19 @@ NASTY = (
 
 
 def set_with(n, m, k, **names):
+    """Members that know something of the labels, and their average claims less than it knows."""
     rng = np.random.default_rng(0)
     probs = rng.dirichlet(np.ones(k), size=(n, m))
-    return hc.ClassifierSet(probs, **names), rng.integers(k, size=n)
+    best = probs.mean(axis=1).argmax(axis=1)
+    labels = np.where(rng.random(n) < 0.8, best, rng.integers(k, size=n))
+    return hc.ClassifierSet(probs, **names), labels
 
 
 def quick(classifiers, labels, **options):
     """An assessment without much of a search, where only its page matters."""
     search = hc.minimizers.Pairwise(max_evaluations=5)
-    options = {"n_resamples": 19, "rng": 0, "minimizer": search} | options
-    return hc.assessment.assess(classifiers, labels, **options)
+    options = {"n_resamples": 146, "rng": 0, "minimizer": search} | options
+    return hc.assess(classifiers, labels, **options)
 
 
 @pytest.fixture(scope="module")
@@ -46,42 +52,12 @@ def assessment():
     classifiers, labels = set_with(150, len(NASTY), 3, members=NASTY, classes=NASTY[:3])
     labels = np.array(NASTY[:3])[labels]
     measures = ["ece_conf", "skce_ul"]
-    return hc.assessment.assess(classifiers, labels, measures=measures, n_resamples=99, rng=0)
+    return hc.assess(classifiers, labels, measures=measures, n_resamples=146, rng=0)
 
 
 @pytest.fixture(scope="module")
 def page(assessment):
     return hc.report.render(assessment, title=NASTY[0], command=f"hullcal test {NASTY[1]}")
-
-
-@pytest.fixture(scope="module")
-def many_kinds(assessment):
-    """Tests by hand of all kinds: in doubt or not, stopped early or not, p-values from .01 to .31."""
-    doubt = {"notes": (Note("too_few_rows", {"share": 0.5}),)}
-    results = [
-        dataclasses.replace(
-            assessment.results[0],
-            **{"null": null, "measure": measure, "notes": (), "settings": run} | changes,
-            statistic=98.5 - count,
-            null_distribution=np.arange(99.0),
-        )
-        for run in [{"minimizer": {}}]
-        for null, measure, count, changes in [
-            ("recentered", "cells", 0, doubt),
-            ("recentered", "bins\a", 7, {}),
-            ("recentered", NASTY[0], 1, doubt),
-            ("refit", "bins", 30, {"settings": run | {"stop_after": 9}}),
-            ("stacked", "bins", 4, {}),
-            ("stacked", "cells", 4, {"settings": run | {"stop_after": 9}}),
-        ]
-    ]
-    return Assessment(assessment.data, tuple(results))
-
-
-def at_level(assessment, alpha):
-    """What a run of another level would have found."""
-    results = [dataclasses.replace(result, alpha=alpha) for result in assessment.results]
-    return Assessment(assessment.data, tuple(results))
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +70,14 @@ def many_classes():
     probs[..., 5] += 0.5
     probs /= probs.sum(axis=2, keepdims=True)
     return quick(probs, labels)
+
+
+@pytest.fixture(scope="module")
+def stands():
+    """Labels follow the average of the members."""
+    probs = np.random.default_rng(2).dirichlet(np.ones(3), size=(100, 3))
+    levels = np.random.default_rng(3).random((100, 1))
+    return quick(probs, (levels > probs.mean(axis=1).cumsum(axis=1)).sum(axis=1).clip(max=2))
 
 
 def drawn(page):
@@ -109,39 +93,134 @@ def class_captions(page):
     return [label for label in drawn(page) if label.startswith("Reliability of class")]
 
 
+def words_of(page):
+    """What a reader sees."""
+    text = re.sub("<style>.*?</style>|<[^>]*>", " ", page, flags=re.DOTALL)
+    return " ".join(html.unescape(text).split())
+
+
+def with_pvalue(answer, count):
+    """The same answer where `count` of the null values reach the statistic of each test."""
+    results = tuple(
+        replace(each, statistic=0.5, null_distribution=(np.arange(99) < count).astype(float))
+        for each in answer.results
+    )
+    return replace(answer, results=results)
+
+
 # Text
 
 
-def test_the_verdict_and_every_number_of_the_tests_are_there(page, assessment):
-    for result, adjusted in zip(assessment.results, assessment.adjusted, strict=True):
-        low, high = result.pvalue_interval
-        cells = [
-            *(f"{adjusted:.3g}", f"{result.pvalue:.3g}", f"{low:.3g} to {high:.3g}"),
-            *(f"{result.statistic:.4g}", f"{result.critical_value:.4g}"),
-        ]
-        assert "".join(f"<td>{cell}</td>" for cell in cells) in page
-        assert str(result.seed) in page
-    assert page.count('class="answer') == 2
+def test_the_first_table_has_a_word_and_a_pvalue_for_every_set_and_question(assessment, stands):
+    page = hc.report.render({"first": assessment, "second": stands})
+    table = page.split('<table class="answers">')[1].split("</table>")[0]
+    cells = re.findall(r'<strong class="([a-z-]+)">([^<]+)</strong> <span>p = ([^<]+)<', table)
+    answers = [*assessment.answers.values(), *stands.answers.values()]
+    assert [cell[1:] for cell in cells] == [(a.headline, f"{a.pvalue:.3g}") for a in answers]
+    assert all(colour == word.lower().replace(" ", "-") for colour, word, _ in cells)
+    assert {"Rejected", "Not rejected"} <= {word for _, word, _ in cells}
+    assert all(question in table for question in QUESTIONS.values())
+
+
+def test_each_set_has_its_verdicts_its_effect_and_the_next_steps(page, assessment):
+    text = words_of(page)
+    for answer in assessment.answers.values():
+        assert " ".join(answer.text.split()) in text
+    for step in assessment.advice:
+        assert " ".join(step.split()) in text
+    for each in (assessment.effect.average, assessment.effect.combination):
+        assert each.points in text
+        assert f"{each.temperature:.2f}, {direction(each.temperature)}" in text
+        assert f"{each.accuracy:.1%}" in text
+
+
+def test_every_test_is_listed_with_its_numbers(page, assessment):
+    table = page.split('<table class="tests">')[1].split("</table>")[0]
+    for answer in assessment.answers.values():
+        for result, p in zip(answer.results, answer.adjusted, strict=True):
+            reached = int((result.null_distribution >= result.statistic).sum())
+            cells = [
+                *(f"{p:.3g}", f"{result.statistic:.4g}", f"{result.critical_value:.4g}"),
+                f"{reached} of {result.n_resamples}",
+            ]
+            assert "".join(f"<td>{cell}</td>" for cell in cells) in table
+    assert table.count("<tr>") == 1 + len(assessment.results)
+    assert str(assessment.results[0].seed) in page
+
+
+def test_no_pvalue_for_calibrated_is_below_that_for_the_truth(assessment):
+    truth = with_pvalue(assessment.truth, 29)
+    calibrated = replace(with_pvalue(assessment.calibrated, 0), implied_by=(truth,))
+    answers = assessment.answers | {"calibrated": calibrated, "truth": truth}
+    page = hc.report.render(replace(assessment, answers=answers))
+    assert {result.pvalue for result in calibrated.results} == {0.01}
+    section = page.split("<section")[1]
+    average = {f"{p:.3g}" for p in assessment.average.adjusted}
+    own = {f"{result.pvalue:.3g}" for result in assessment.average.results}
+    shown = set(re.findall(r"(?<!alpha )\bp = ([\d.]+\d)", words_of(section))) - average - own
+    assert shown == {"0.3"}
+    assert "Does the hull contain the truth?” by likelihood" in section.split("All tests")[0]
+
+
+def test_the_page_says_what_these_rows_could_have_detected(stands):
+    text = words_of(hc.report.render(stands))
+    assert stands.calibrated.headline == "Not rejected"
+    assert "100 rows detect a temperature of 1.5 (an error of " in text
+    assert "Failing to reject does not prove calibration" in text
+
+
+def test_labels_that_no_member_thinks_possible_are_named():
+    probs = np.array([[[0.0, 0.5, 0.5], [0.0, 0.3, 0.7]]] * 12)
+    found = quick(probs, [0, 1, 2, 1, 2, 1] * 2, measures=[hc.HosmerLemeshow(n_bins=2)])
+    page = hc.report.render(found)
+    assert '<strong class="impossible">Impossible</strong>' in page
+    assert "Check the labels of rows 0, 6" in page
+    assert "<td>∞</td>" in page
+
+
+@pytest.mark.parametrize(
+    ("questions", "shown", "hidden"),
+    [
+        ("average", "Reliability of the plain average", "ombination"),
+        ("truth", "Weights of the likeliest combination", "best combination"),
+        ("calibrated", "Weights of the best combination", "likeliest"),
+        (["average", "truth"], "likeliest combination", "best combination"),
+    ],
+)
+def test_a_question_that_was_not_asked_is_not_answered(stands, questions, shown, hidden):
+    found = quick(stands.classifiers, stands.labels, questions=questions)
+    text = words_of(hc.report.render(found)).partition("Impossible some labels")
+    assert shown in text[2]
+    assert hidden not in text[2].partition("How to repeat")[0]
+    for name, question in QUESTIONS.items():
+        assert (question in text[0]) == (name in found.answers)
+
+
+def test_data_that_only_workers_have_seen_are_refused(assessment):
+    seen = SimpleNamespace(classifiers=None, labels=None, n_members=2)
+    with pytest.raises(hc.InvalidInputError, match="`engine` must be local"):
+        hc.report.render(replace(assessment, data=seen))
+
+
+def test_a_page_without_effects_leaves_their_table_out(stands):
+    page = hc.report.render(replace(stands, effect=None))
+    assert "Size of the effect" not in page
+    assert "Size of the effect" in hc.report.render(stands)
 
 
 def test_names_are_text_and_never_markup(page):
     class Finder(HTMLParser):
-        scripts, handlers = 0, []
-
         def handle_starttag(self, tag, attributes):
-            self.scripts += tag == "script"
-            self.handlers += [name for name, _ in attributes if name.startswith("on")]
-            assert tag not in ("img", "iframe", "object", "embed", "link", "base", "form")
+            active = ("script", "img", "iframe", "object", "embed", "link", "base", "form")
+            assert tag not in active
+            assert not [name for name, _ in attributes if name.startswith("on")]
 
-    finder = Finder()
-    finder.feed(page)
-    assert finder.scripts == 2  # the data and the page's own
-    assert finder.handlers == []
+    Finder().feed(page)
     assert "&lt;script&gt;" in page
 
 
 def test_nothing_is_loaded_from_anywhere(page):
-    assert "default-src &#39;none&#39;" in page
+    assert "default-src 'none'; style-src 'sha256-" in page
     assert not re.search(r'(src|href)="(?!#)', page)
     assert 'style="' not in page
 
@@ -155,24 +234,45 @@ def test_the_same_assessment_gives_the_same_page_whatever_the_users_style(assess
 
 
 def test_a_large_set_makes_a_small_page():
-    found = quick(*set_with(60, 100, 1000))
+    found = quick(*set_with(40, 60, 600), questions="calibrated")
     with pytest.warns(hc.ApproximationWarning):
         page = hc.report.render(found)
-    assert len(page.encode()) < 3_000_000
+    assert len(page.encode()) < 500_000
 
 
-def test_an_infinite_statistic_is_shown():
-    probs = np.array([[[0.0, 0.5, 0.5], [0.0, 0.3, 0.7]]] * 12)
-    found = quick(probs, [0, 1, 2, 1, 2, 1] * 2, measures=[hc.HosmerLemeshow(n_bins=2)])
-    assert "<td>∞</td>" in hc.report.render(found)
+def test_three_sets_of_ten_members_make_a_page_below_400_kb():
+    one = hc.report.render(quick(*set_with(300, 10, 10), questions=["calibrated", "truth"]))
+    assert len(one.encode()) < 400_000 / 3
 
 
-def test_several_sets_have_a_part_each_and_no_identifier_twice(assessment):
+def test_several_sets_have_a_part_each_a_list_of_contents_and_no_identifier_twice(assessment):
     page = hc.report.render({"first": assessment, "\ud800": assessment})
-    assert re.findall(r'<h1 class="part">(.+)</h1>', page) == ["first", "\ufffd"]
+    assert re.findall(r"<h2>(.+)</h2>", page) == ["first", "\ufffd"]
+    contents = page.split("<nav")[1].split("</nav>")[0]
+    assert re.findall(r">([^<>]+)</a>", contents)[:2] == ["first", "\ufffd"]
     identifiers = re.findall(r' id="([^"]+)"', page)
     assert len(identifiers) == len(set(identifiers)) > 20
     assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', page)) <= set(identifiers)
+
+
+def test_one_set_needs_no_list_of_contents(page):
+    assert "<nav" not in page
+
+
+def test_a_classifier_beside_a_set_leaves_the_question_on_combinations_open(stands):
+    alone = quick(*set_with(60, 1, 3))
+    page = hc.report.render({"alone": alone, "set": stands})
+    first = page.split("<tbody>")[1].split("</tr>")[0]
+    assert first.count("<strong") == 2
+    assert ">–</td>" in first
+    assert QUESTIONS["average"] in page.split("</thead>")[0]
+
+
+def test_colours_are_those_of_the_words_everywhere(page):
+    style = page.split("<style>")[1].split("</style>")[0]
+    for word, colour in COLOURS.items():
+        name = re.search(rf"\.{word.lower().replace(' ', '-')}\b.*color: var\((--\w+)\)", style)[1]
+        assert f"{name}: {colour};" in style.split("@media")[0]
 
 
 # Figures and classes
@@ -180,19 +280,27 @@ def test_several_sets_have_a_part_each_and_no_identifier_twice(assessment):
 
 def test_every_promised_figure_is_there(page, assessment):
     labels = list(drawn(page))
-    assert len(labels) == len(assessment.results) + 1 + 1 + 3 + 3 + 1
     for start in (
-        *("p-values", "Reliability of the predicted", "Weights", "Members,", "Total-var"),
-        "The first row",  # three classes
+        *("Reliability of the plain average", "Reliability of the best", "Weights of the best"),
+        *("Members,", "Total-var", "The first row"),  # three classes
     ):
         assert sum(label.startswith(start) for label in labels) == 1
-    for result in assessment.results:
-        start = f"{result.measure}, {result.null}: "
-        (texts,) = [texts for label, texts in drawn(page).items() if label.startswith(start)]
-        assert f"statistic {result.statistic:.3g} (p = {result.pvalue:.3g})" in texts
-    captions = {label.partition(", with the ")[0] for label in class_captions(page)}
-    assert captions == {f"Reliability of class {name}" for name in NASTY[:3]}
+    for question, answer in assessment.answers.items():
+        for result in answer.results:
+            start = f"“{assessment.asked(question)}” by {measure_in_words(result)}: "
+            (texts,) = [texts for label, texts in drawn(page).items() if label.startswith(start)]
+            assert f"statistic {result.statistic:.3g} (p = {result.pvalue:.3g})" in texts
+    assert len(labels) == 6 + len(assessment.results) + len(class_captions(page))
     assert "classes with the largest gap." not in page
+
+
+def test_what_carries_the_argument_is_not_folded_away(page, assessment):
+    shown = list(drawn(page.split("<h3>Figures</h3>")[1].split("<details>")[0]))
+    assert [label.partition(" ")[0] for label in shown] == [
+        *("Reliability", "Reliability", "“Is", "Weights"),
+    ]
+    decides = assessment.calibrated.result
+    assert shown[2].startswith(f"“Is some combination calibrated?” by {decides.measure}: ")
 
 
 def test_gaps_are_the_terms_of_the_classwise_error(many_classes):
@@ -218,25 +326,24 @@ def test_the_worst_classes_are_drawn_and_twenty_are_listed(many_classes):
         re.search(r"class (\d+), with the (.*)largest gap of 25", label).groups()
         for label in class_captions(page)
     ]
-    assert [rank for _, rank in found] == ["", "2nd ", "3rd ", "4th ", "5th "]
-    table = page.split('<table class="classes">')[1].split("</table>")[0]
+    assert [rank for _, rank in found] == ["", "2nd "]
+    table = page.split('<table class="classes names">')[1].split("</table>")[0]
     listed = re.findall(r"<tr><td>(\d+)</td>", table)
     assert len(listed) == 20
-    assert listed[:5] == [index for index, _ in found]
+    assert listed[:2] == [index for index, _ in found]
     assert "The 20 of 25 classes with the largest gap." in page
 
 
 def test_one_classifier_has_nothing_to_combine_and_no_size():
-    classifiers, labels = set_with(60, 1, 17)
-    found = quick(classifiers, labels, nulls=["recentered"])
+    found = quick(*set_with(60, 1, 17), n_resamples=99)
     page = hc.report.render(found)
-    shown = re.sub("<style>.*?</style>|<script>.*?</script>|<[^>]*>", " ", page, flags=re.DOTALL)
-    for words in ("ombination", "Size of", "average", "weight", "member", "Hartley", "search"):
-        assert words not in shown, words
+    shown = words_of(page.split("<section")[1])
+    for words in ("ombination", "Size of the set", "average", "weight", "Hartley", "search"):
+        assert words not in shown.partition("How to repeat")[0], words
+    assert "Is the classifier calibrated?" in shown
     assert "<th>mean</th><th>gap</th>" in page
-    right = classifiers.probs[:, 0].argmax(1) == labels
-    assert f"<dt>accuracy</dt><dd>{right.mean():.4f}</dd>" in page
-    (gap, *_) = class_gaps(found.classifiers, found.labels, found.weights)
+    assert f"{found.effect.average.accuracy:.1%}" in shown
+    (gap, *_) = class_gaps(found.classifiers, found.labels, None)
     row = "".join(f"<td>{v:.4f}</td>" for v in (gap.frequency, gap.mean, gap.gap))
     assert f"<tr><td>{gap.k}</td>{row}</tr>" in page
 
@@ -292,6 +399,10 @@ def opened(browser, page, tmp_path):
         each.context.close()
 
 
+def unfold(view):
+    view.page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+
+
 @pytest.mark.parametrize("width", [400, 1400])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_opens_without_complaint_and_fits(opened, width, scheme):
@@ -299,13 +410,30 @@ def test_the_page_opens_without_complaint_and_fits(opened, width, scheme):
     assert view.complaints == []
     assert [url for url in view.requests if not url.startswith("file:")] == []
     assert view.page.evaluate("document.documentElement.scrollWidth") <= width
-    assert view.page.locator("figure svg").count() >= 8
+    assert sum(each.is_visible() for each in view.page.locator("figure svg").all()) == 4
+    assert not view.page.locator("table.tests").is_visible()
+    unfold(view)
+    assert view.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert view.page.locator("figure svg").count() >= 12
     for box in view.page.locator("figure svg").all():
         assert box.bounding_box()["height"] > 50
 
 
+def test_paper_has_everything_that_is_folded_away_on_the_screen(opened):
+    view = opened(viewport={"width": 680, "height": 900}, color_scheme="dark")
+    view.page.emulate_media(media="print", color_scheme="dark")
+    for selector in ("table.tests", "table.classes", "figure svg", "dl", "cite"):
+        for each in view.page.locator(selector).all():
+            assert each.is_visible()
+            assert each.bounding_box()["height"] > 10
+    assert view.page.evaluate("document.documentElement.scrollWidth") <= 680
+    assert brightness(view, "body", "backgroundColor") == 1.0
+    assert brightness(view, "svg text", "fill") < 0.02
+
+
 def test_injected_names_do_not_run_and_are_shown_as_typed(opened):
     view = opened()
+    unfold(view)
     assert view.page.title().startswith("<script>document.title")
     assert view.page.locator("img").count() == 0
     texts = view.page.locator("svg text").all_text_contents()
@@ -324,8 +452,9 @@ def brightness(view, selector, name):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_words_and_marks_of_figures_stand_out(opened, scheme):
-    view = opened(color_scheme=scheme)
+def test_verdicts_and_figures_stand_out(opened, page, scheme):
+    every = "".join(f'<p class="{word}">{word}</p>' for word in WORDS)
+    view = opened(page.replace("</main>", f"{every}</main>"), color_scheme=scheme)
     paper = brightness(view, "body", "backgroundColor")
     assert (paper > 0.5) == (scheme == "light")
 
@@ -334,7 +463,8 @@ def test_words_and_marks_of_figures_stand_out(opened, scheme):
         return (light + 0.05) / (dark + 0.05)
 
     assert contrast("svg text", "fill") >= 4.5
-    assert contrast("figcaption", "color") >= 4.5
+    for selector in ("figcaption", "summary", *(f".{word}" for word in WORDS)):
+        assert contrast(selector, "color") >= 4.5, selector
     for colour in ("#000000", "#0072b2", "#d55e00", "#8c8c8c"):  # axes, average, weighted, members
         assert contrast(f'figure svg [stroke="{colour}"]', "stroke") >= 3
     assert contrast('figure svg [fill="#56b4e9"]', "fill") >= 2
@@ -351,25 +481,3 @@ def test_every_colour_of_a_drawing_follows_the_page(opened):
     colours = {each for each in used if '"#' in each}
     assert len(colours) >= 8
     assert [each for each in colours if each not in style] == []
-
-
-def test_the_slider_says_what_a_run_of_that_level_would_have_said(opened, many_kinds):
-    view = opened(hc.report.render(many_kinds))
-    begun = set()
-    for alpha in (0.05, 0.001, 0.02, 0.03, 0.04, 0.08, 0.1, 0.3, 0.31, 0.4, 0.5, 0.05):
-        view.page.locator("#alpha").fill(str(alpha))
-        expected = at_level(many_kinds, alpha)
-        said = view.page.locator(".verdict p").all_text_contents()
-        assert said == [printable(sentence) for sentence in expected.sentences()]
-        begun |= {sentence.partition(":")[0] for sentence in said}
-        begun |= {sentence.partition("It is ")[2] for sentence in said}
-        looks = [p.get_attribute("class") for p in view.page.locator(".verdict p").all()]
-        assert looks == [f"answer {sentence.partition(':')[0].lower()}" for sentence in said]
-        decisions = view.page.locator("td.decision").all_inner_texts()
-        assert decisions == [
-            "rejected" if p <= alpha else "not rejected" for p in expected.adjusted
-        ]
-    close = "too close to call; raise the resamples"
-    also = f"{close} and what they stop after."
-    assert begun == {"No", "Unclear", "Perhaps", "", f"{close}.", also}
-    assert view.complaints == []

@@ -57,18 +57,6 @@ def test_another_seed_gives_other_bits(null):
     assert first != other
 
 
-def test_a_generator_is_a_seed_as_well_and_the_result_keeps_it():
-    first = outcome(rng=np.random.default_rng(3))
-    assert bits(outcome(rng=np.random.default_rng(3))) == bits(first)
-    assert bits(outcome(rng=first.seed)) == bits(first)
-
-
-def test_a_seed_that_was_drawn_is_kept_and_repeats_the_run():
-    first = outcome(rng=None)
-    assert bits(outcome(rng=first.seed)) == bits(first)
-    assert outcome(rng=None).seed != first.seed
-
-
 # -- sources ------------------------------------------------------------------------------------------
 
 
@@ -130,12 +118,6 @@ def test_a_stored_result_of_a_shortened_run_repeats_itself():
     assert bits(again) == bits(first)
 
 
-def test_numbers_in_json_read_back_as_the_same_bits():
-    first = outcome()
-    (back,) = hc.io.from_json(hc.io.to_json(first))
-    assert bits(back) == bits(first)
-
-
 def test_a_journal_carries_seed_version_and_configuration_and_repeats_the_run(tmp_path):
     first = outcome(rng=None, journal=tmp_path)
     line = (tmp_path / "journal.jsonl").read_text(encoding="utf-8").splitlines()[0]
@@ -152,10 +134,10 @@ def test_a_journal_carries_seed_version_and_configuration_and_repeats_the_run(tm
 
 def test_a_report_carries_seed_configuration_and_versions():
     assessed = hc.assessment.assess(
-        PROBS, LABELS, n_resamples=39, rng=424_242, minimizer=Steepest(max_evaluations=61)
+        PROBS, LABELS, n_resamples=99, rng=424_242, minimizer=Steepest(max_evaluations=61)
     )
     page = html.unescape(hc.report.render(assessed, command="hullcal test set.npz --seed 424242"))
-    for fact in ("424242", "steepest, 61 evaluations", "stacked", "refit", "ece_conf"):
+    for fact in ("424242", "steepest, 61 evaluations", "stacked", "likelihood", "ece_conf"):
         assert fact in page
     assert "hullcal test set.npz --seed 424242" in page
     for name, version in versions().items():

@@ -114,28 +114,6 @@ def test_binomial_numbers_against_scipy(n, p):
     assert_binomial(found, n, p)
 
 
-@pytest.mark.parametrize("n", [10**5, 10**6, 10**7, 10**9])
-@pytest.mark.parametrize("p", [2e-4, 0.01, 0.2, 0.5, 0.77, 1 - 2e-4])
-def test_large_binomial_numbers_have_the_moments_and_the_quantiles(n, p):
-    found = binomials(n, p, 10_000, seed=n)
-    mean, spread = n * p, math.sqrt(n * p * (1 - p))
-    z = (found - mean) / spread
-    assert abs(stats.norm.ppf(TINY / 2)) > abs(z.mean()) * math.sqrt(len(z))
-    # The variance of the squares of z: 2, and what the fourth cumulant of the binomial adds.
-    fourth = 2.0 + (1 - 6 * p * (1 - p)) / spread**2
-    assert abs((z * z).mean() - 1) < abs(stats.norm.ppf(TINY / 2)) * math.sqrt(fourth / len(z))
-    assert_binomial(found, n, p)
-    if spread > 1_000:
-        # So many values that the normal distribution is all one sees.
-        assert stats.kstest(z, "norm").pvalue > TINY
-
-
-@pytest.mark.parametrize(("n", "p"), [(20, 0.5), (40, 0.25), (400, 0.03), (3_000, 0.5)])
-def test_rejection_alone_has_the_exact_chances(n, p):
-    found = binomials(n, p, 60_000, seed=9, function=resampling._many)
-    assert_cells(found, n, p)
-
-
 def literal_rejection(n, p, key, replicate, node):
     """Hörmann (1993): transformed rejection without the squeeze, with scipy's chances."""
     spread = math.sqrt(n * p * (1 - p))
@@ -163,28 +141,6 @@ def test_the_squeeze_only_spares_time(n, p):
     key = streams.key_of(21)
     for node in range(1, 1_500):
         assert resampling._many(n, p, key, 4, node) == literal_rejection(n, p, key, 4, node)
-
-
-def test_the_switch_is_where_it_is_said_to_be():
-    key = streams.key_of(0)
-    for n, p in [(19, 0.5), (99, 0.1), (33, 0.3)]:
-        for node in range(1, 50):
-            few = resampling._few(n, p, key, 2, node)
-            assert resampling._binomial(n, p, key, 2, node) == few
-    for n, p in [(20, 0.5), (101, 0.1), (34, 0.3)]:
-        for node in range(1, 50):
-            many = resampling._many(n, p, key, 2, node)
-            assert resampling._binomial(n, p, key, 2, node) == many
-
-
-@pytest.mark.parametrize(("n", "p"), [(10, 0.25), (1_000, 0.25), (10**6, 0.375)])
-def test_a_large_share_is_what_a_small_one_leaves(n, p):
-    np.testing.assert_array_equal(binomials(n, 1 - p, 300), n - binomials(n, p, 300))
-
-
-def test_no_draws_hit_nothing():
-    for p in (1e-4, 0.5, 1 - 1e-4):
-        assert set(binomials(0, p, 50)) == {0}
 
 
 def test_the_check_would_see_a_share_that_is_a_little_wrong():
@@ -215,14 +171,6 @@ def literal_leaves(key, replicate, n_units):
         return [*split(leaves[:half], left, 2 * node), *split(leaves[half:], right, 2 * node + 1)]
 
     return split(sizes, n_units, 1)
-
-
-@pytest.mark.parametrize("n_units", [1, 5, *SIZES, 3 * LEAF, 7 * LEAF + 1, 100 * LEAF - 1])
-def test_the_draws_of_all_leaves_add_up(n_units):
-    found = leaf_draws(streams.key_of(2), np.arange(300), n_units)
-    assert found.shape == (300, len(shares(n_units)))
-    assert found.min() >= 0
-    np.testing.assert_array_equal(found.sum(axis=1), n_units)
 
 
 @pytest.mark.parametrize("n_units", [*SIZES, 3 * LEAF, 7 * LEAF + 1, 37 * LEAF + 500])
@@ -259,36 +207,6 @@ def test_draws_of_leaves_are_multinomial(n_units):
                 assert_binomial(both, n_units, size / n_units, seed=leaf)
 
 
-def test_leaves_have_the_covariance_of_the_multinomial():
-    n_units, n_draws = 6 * LEAF + 300, 8_000
-    found = leaf_draws(streams.key_of(6), np.arange(n_draws), n_units).astype(float)
-    p = shares(n_units) / n_units
-    exact = n_units * (np.diag(p) - np.outer(p, p))
-    off = found - n_units * p
-    bound = abs(stats.norm.ppf(TINY / 2))
-    for i in range(len(p)):
-        for j in range(i + 1):
-            products = off[:, i] * off[:, j]
-            z = (products.mean() - exact[i, j]) / (products.std() / math.sqrt(n_draws))
-            assert abs(z) < bound, (i, j, z)
-
-
-def test_a_last_leaf_of_one_unit_is_hit_as_often_as_any_unit():
-    n_units = LEAF + 1
-    found = leaf_draws(streams.key_of(7), np.arange(20_000), n_units)[:, 1]
-    assert_cells(found, n_units, 1 / n_units)
-
-
-def test_leaves_of_neighbouring_replicates_have_nothing_to_do_with_each_other():
-    n_draws = 8_000
-    found = leaf_draws(streams.key_of(10), np.arange(n_draws), 4 * LEAF + 1).astype(float)
-    bound = abs(stats.norm.ppf(TINY / 2)) / math.sqrt(n_draws)
-    for lag in (1, 2, 16):
-        assert abs(np.corrcoef(found[:-lag, 0], found[lag:, 0])[0, 1]) < bound
-    # The control: leaves of one replicate do have.
-    assert abs(np.corrcoef(found[:, 0], found[:, 1])[0, 1]) > bound
-
-
 def test_one_leaf_never_needs_the_splits(monkeypatch):
     def split(*_):
         raise AssertionError("splits are not needed")
@@ -321,19 +239,13 @@ def literal_counts(key, replicate, n_units):
     return out
 
 
-@pytest.mark.parametrize("rows_per_unit", [1, 2])
-@pytest.mark.parametrize("n_samples", [2, 3, 1_000, *SIZES, 2 * LEAF + 1, 2 * LEAF + 3])
-def test_counts_add_up_and_pairs_stay_together(n_samples, rows_per_unit):
-    n_units = n_samples // rows_per_unit
-    found = counts(1, 5, 20, n_samples, rows_per_unit)
-    np.testing.assert_array_equal(found.sum(axis=1), n_units * rows_per_unit)
-    assert (found == np.round(found)).all()
-    if rows_per_unit == 2:
-        even = 2 * n_units
-        np.testing.assert_array_equal(found[:, :even:2], found[:, 1:even:2])
-        np.testing.assert_array_equal(found[:, even:], 0.0)
-        # Pairs are drawn as the rows of data with half as many.
-        np.testing.assert_array_equal(found[:, :even:2], counts(1, 5, 20, n_units))
+@pytest.mark.parametrize("n_samples", [2, 3, 1_000, *SIZES, 2 * LEAF + 3])
+def test_pairs_stay_together_and_are_drawn_as_the_rows_of_half_the_data(n_samples):
+    even = n_samples // 2 * 2
+    found = counts(1, 5, 20, n_samples, rows_per_unit=2)
+    np.testing.assert_array_equal(found[:, :even:2], counts(1, 5, 20, even // 2))
+    np.testing.assert_array_equal(found[:, 1:even:2], found[:, :even:2])
+    np.testing.assert_array_equal(found[:, even:], 0.0)
 
 
 @pytest.mark.parametrize("n_samples", [1, 2, 3, 100, LEAF - 1, LEAF])
@@ -370,18 +282,6 @@ def test_the_marginal_check_would_see_one_row_left_out():
     assert stats.chisquare(found.sum(axis=0)).pvalue < TINY
 
 
-@pytest.mark.parametrize("n_samples", [500, 2 * LEAF + 500])
-def test_counts_of_different_replicates_and_seeds_are_independent(n_samples):
-    n_draws = 400
-    off = counts(14, 0, n_draws, n_samples) - 1.0
-    other = counts(15, 0, n_draws, n_samples) - 1.0
-    bound = abs(stats.norm.ppf(TINY / 2))
-    # Products of independent multinomials have mean 0 and, added over rows, variance N - 1.
-    for a, b in [(off[:-1], off[1:]), (off[:-7], off[7:]), (off, other)]:
-        assert abs((a * b).sum()) / math.sqrt(len(a) * (n_samples - 1)) < bound
-    assert (off * off).sum() / math.sqrt(n_draws * (n_samples - 1)) > bound
-
-
 @pytest.mark.parametrize("n_units", [LEAF + 1, 2 * LEAF, 10 * LEAF + 7])
 def test_a_leaf_alone_is_drawn_as_it_is_among_all(n_units):
     key, first, n_replicates = streams.key_of(16), 40, 6
@@ -396,13 +296,6 @@ def test_a_leaf_alone_is_drawn_as_it_is_among_all(n_units):
         np.testing.assert_array_equal(own, whole[:, leaf * LEAF : (leaf + 1) * LEAF])
 
 
-def test_a_replicate_is_drawn_the_same_whatever_the_others_are():
-    together = counts(17, 3, 5, 3 * LEAF + 9)
-    for d in range(5):
-        np.testing.assert_array_equal(counts(17, 3 + d, 1, 3 * LEAF + 9)[0], together[d])
-    assert len(np.unique(together, axis=0)) == 5
-
-
 def test_only_where_order_matters_are_rows_drawn_in_any_order():
     key, n = streams.key_of(5), LEAF + 76
     rows, levels = np.empty(n, dtype=np.uint32), np.empty(n)
@@ -415,18 +308,6 @@ def test_only_where_order_matters_are_rows_drawn_in_any_order():
 
 
 # Addresses -------------------------------------------------------------------------------------
-
-
-def test_every_purpose_has_a_word_of_its_own():
-    purposes = [
-        streams.ROWS,
-        streams.LABELS,
-        streams.WEIGHTS,
-        streams.SEARCH,
-        streams.SIGNS,
-        streams.SPLITS,
-    ]
-    assert len({int(purpose) for purpose in purposes}) == len(purposes)
 
 
 @pytest.mark.parametrize("n_samples", [LEAF, 5_003, 100_000])

@@ -5,6 +5,7 @@ import json
 import math
 import pickle
 
+import jsonschema
 import numpy as np
 import pytest
 
@@ -92,12 +93,8 @@ def test_too_close_to_call_means_that_alpha_is_inside_the_interval(end):
     assert result(alpha=at).too_close_to_call
     assert result(alpha=at - beyond).too_close_to_call
     assert not result(alpha=at + beyond).too_close_to_call
-    assert "too close" not in str(result(alpha=at + beyond))
-
-
-def test_a_note_of_doubt_makes_a_result_doubtful():
-    assert not result().doubtful
-    assert result(notes=(RENORMALISED, Note("too_few_rows", {"share": 0.4}))).doubtful
+    assert result(alpha=at).headline == "Borderline"
+    assert result(alpha=at + beyond).headline != "Borderline"
 
 
 # Written down and read again
@@ -245,41 +242,97 @@ def test_nothing_that_a_result_was_made_of_and_nothing_it_gives_away_changes_it(
                 array[0] = 1.0
 
 
+def labels_of(members, *, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.array([rng.choice(members.shape[2], p=p) for p in members.mean(axis=1)])
+
+
+def written(name):
+    """Results of every kind, as JSON."""
+    members, _ = data(n=150)
+    labels = labels_of(members)
+    if name == "alone":
+        one = hc.minimize(members, labels), hc.classical.skce_test(members[:, 0], labels)
+        truth = hc.truth_test(members, labels, n_resamples=0)
+        return hc.io.to_json([*one, truth, result(statistic=math.inf)])
+    sets = {
+        "fine": (members, labels),
+        "one": (members[:, 0], labels),
+        "wrong": (members**5 / (members**5).sum(axis=2, keepdims=True), labels),
+        "impossible": (np.tile([0.6, 0.4, 0.0], (60, 2, 1)), np.r_[2, np.arange(59) % 2]),
+    }
+    return hc.assess(*sets[name], n_resamples=99, rng=0).to_json()
+
+
+@pytest.mark.parametrize("name", ["fine", "one", "wrong", "impossible", "alone"])
+def test_what_is_written_keeps_to_its_published_schema(name):
+    text = written(name)
+    judge = jsonschema.Draft202012Validator(hc.io.schema())
+    judge.check_schema(judge.schema)
+    judge.validate(json.loads(text))
+    # A control: a schema that allows anything would let these pass.
+    for place, wrong in (("seed", "7"), ("notes", [{"code": "x"}]), ("added", 1), ("kind", "x")):
+        damaged = json.loads(text)
+        damaged["results"][0][place] = wrong
+        assert not judge.is_valid(damaged), place
+
+
 # In words
 
 
 def test_the_whole_text_of_a_set_that_is_not_rejected():
     # The interval is Clopper and Pearson's for 2 of 19.
-    assert str(result(notes=(RENORMALISED, Note("needless_logits")))) == "\n".join(
+    found = result(alpha=0.01, notes=(RENORMALISED, Note("needless_logits")))
+    assert str(found) == "\n".join(
         [
-            "Hypothesis   the convex hull of the members contains a calibrated classifier",
-            "Verdict      not rejected at alpha = 0.05  (too close to call: raise n_resamples)",
-            "             (which is not proof that the hypothesis is true)",
-            "p-value      0.15   (95 % Monte Carlo interval 0.01301 to 0.3314)",
-            "Statistic    ece_conf = 0.18   (critical value 0.19)",
-            "Minimum      ece_conf = 0.125, at these weights:",
-            "Weights      0.750 on member 0, 0.250 on member 1",
-            "             fitted to these rows; expect worse calibration on new data",
-            "Run          null recentered, 19 resamples; minimizer pairwise, 6000 evaluations",
-            "Data         120 rows, 3 members, 4 classes; seed 1267650600228229401496703205377",
-            "Note         3 of 120 rows were renormalised (largest deviation 0.0002)",
-            "Note         from_logits=True, though every row was a probability vector already",
+            "Not rejected (p = 0.15, ece_conf): no evidence against a calibrated combination; the best "
+            "is off by 12.5 points.",
+            "  hypothesis   the convex hull of the members contains a calibrated classifier",
+            "  p-value      0.15 (95 % Monte Carlo interval 0.013 to 0.331)",
+            "  statistic    ece_conf = 0.18 (critical value inf at alpha = 0.01)",
+            "  null         ███ ███ ███ ███ ███ ██▲█  (▲ statistic)",
+            "  minimum      ece_conf = 0.125, at these weights:",
+            "  weights      0.750 on member 0, 0.250 on member 1 (fitted to these rows; expect worse "
+            "calibration on new data)",
+            "  run          null recentered; minimizer pairwise, 6000 evaluations; 19 resamples; seed "
+            "1267650600228229401496703205377",
+            "  data         120 rows, 3 members, 4 classes",
+            "  note         3 of 120 rows were renormalised (largest deviation 0.0002)",
+            "  note         from_logits=True, though every row was a probability vector already",
+            "Failing to reject does not prove calibration.",
         ]
     )
 
 
 def test_the_whole_text_of_a_single_classifier_that_is_rejected():
-    one = result(weights=np.ones(1), statistic=1.0, alpha=0.3, notes=(), converged=False)
+    one = result(
+        weights=np.ones(1),
+        statistic=1.0,
+        alpha=0.3,
+        notes=(),
+        converged=False,
+        hypothesis="the classifier is calibrated",
+    )
     assert str(one) == "\n".join(
         [
-            "Hypothesis   the convex hull of the members contains a calibrated classifier",
-            "Verdict      REJECTED at alpha = 0.3",
-            "p-value      0.05   (95 % Monte Carlo interval 0 to 0.1765)",
-            "Statistic    ece_conf = 1   (critical value 0.14)",
-            "Run          null recentered, 19 resamples",
-            "Data         120 rows, 1 member, 4 classes; seed 1267650600228229401496703205377",
+            "Rejected (p = 0.05, ece_conf): the classifier is not calibrated; it is off by 12.5 points.",
+            "  hypothesis   the classifier is calibrated",
+            "  p-value      0.05 (95 % Monte Carlo interval 0 to 0.176)",
+            "  statistic    ece_conf = 1 (critical value 0.14 at alpha = 0.3)",
+            "  null         █▇▇▇▄                  ▲  (▲ statistic)",
+            "  run          null recentered; 19 resamples; seed 1267650600228229401496703205377",
+            "  data         120 rows, 1 member, 4 classes",
         ]
     )
+
+
+def test_a_result_in_a_session_is_a_line_and_in_a_notebook_a_table():
+    assert repr(result()) == f"<CalibrationTestResult: {str(result()).splitlines()[0]}>"
+    assert repr(minimum()) == f"<MinimizeResult: {str(minimum()).splitlines()[0]}>"
+    page = result(members=("<b>", "&", "c"))._repr_html_()
+    assert "&lt;b&gt;" in page
+    assert "<b>" not in page
+    assert page.startswith('<div><p><strong style="color:')
 
 
 def test_infinities_are_said_in_words():
@@ -296,15 +349,17 @@ def test_a_search_says_what_was_found_and_whether_its_budget_was_spent():
 
 
 def test_what_a_run_that_may_stop_early_asks_to_be_raised():
-    stopped = result(settings={"stop_after": 2})
-    assert "(too close to call: raise n_resamples and stop_after)" in str(stopped)
+    stopped = result(settings={"stop_after": 2, "n_resamples": 99})
+    assert "; increase `n_resamples`." in str(result(settings={"stop_after": 2, "n_resamples": 19}))
+    assert "; increase `n_resamples` and `stop_after`." in str(stopped)
 
 
 @pytest.mark.parametrize("n_members", [2, 6, 7, 30, 3000])
 def test_the_weights_in_words_account_for_all_the_weight(n_members):
     for weights in (np.full(n_members, 1 / n_members), np.eye(n_members)[n_members // 2]):
-        line = next(x for x in str(result(weights=weights)).splitlines() if x.startswith("Weights"))
-        words = line.removeprefix("Weights").strip()
+        lines = (line.strip() for line in str(result(weights=weights)).splitlines())
+        words = next(x for x in lines if x.startswith("weights"))
+        words = words.removeprefix("weights").partition("(")[0].strip()
         assert not words.startswith(",")
         shares = [float(part.split(" on ")[0]) for part in words.split(", ")]
         assert sum(shares) == pytest.approx(1.0, abs=0.0005 * len(shares))

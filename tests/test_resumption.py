@@ -1,6 +1,7 @@
 """A test that was stopped goes on: journals of finished resamples."""
 
 import tempfile
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,8 +10,16 @@ import hullcal as hc
 from hullcal import resampling
 from hullcal.objectives import opening
 
-NULLS = ["paper", "recentered", "refit", "stacked"]
+TESTS = {
+    "truth": hc.truth_test,
+    "truth by a measure": partial(hc.truth_test, measure="ece_conf"),
+    **{
+        null: partial(hc.calibration_test, null=null) for null in ("paper", "recentered", "stacked")
+    },
+}
 OPTIONS = {"n_resamples": 60, "rng": 3}
+#: A test of which resamples are quick.
+quick = partial(hc.truth_test, measure="ece_conf")
 
 
 class Stopped(Exception):
@@ -19,7 +28,8 @@ class Stopped(Exception):
 
 def data(seed=0):
     rng = np.random.default_rng(seed)
-    return rng.dirichlet(np.ones(3), size=(120, 3)), rng.integers(0, 3, 120)
+    probs = rng.dirichlet(np.ones(3), size=(120, 3))
+    return probs, hc.simulation.draw_labels(probs.mean(axis=1), rng)
 
 
 def stop(done, total):
@@ -31,47 +41,38 @@ def lines(folder):
     return (folder / "journal.jsonl").read_text(encoding="utf-8").splitlines()
 
 
-def stopped(folder, null="refit", n_jobs=3):
+@pytest.mark.parametrize("name", TESTS)
+def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(name, tmp_path):
+    test = TESTS[name]
+    whole = test(*data(), **OPTIONS)
     with pytest.raises(Stopped):
-        hc.calibration_test(
-            *data(), null=null, journal=folder, n_jobs=n_jobs, progress=stop, **OPTIONS
-        )
-
-
-@pytest.mark.parametrize("null", NULLS)
-def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(null, tmp_path):
-    whole = hc.calibration_test(*data(), null=null, **OPTIONS)
-    stopped(tmp_path / "j", null)
+        test(*data(), journal=tmp_path / "j", n_jobs=3, progress=stop, **OPTIONS)
     # On a busy machine threads may finish all before they hear of the stop: the last block is taken away.
     kept = lines(tmp_path / "j")[:-1]
     (tmp_path / "j" / "journal.jsonl").write_text("\n".join(kept) + "\n", encoding="utf-8")
     before = len(kept)
-    resumed = hc.calibration_test(*data(), null=null, journal=tmp_path / "j", **OPTIONS)
-    assert before > 2  # something was kept, something was missing
-    assert len(lines(tmp_path / "j")) > before
-    assert (resumed.null_distribution == whole.null_distribution).all()
-    assert resumed.statistic == whole.statistic
-    assert resumed.n_evaluations == whole.n_evaluations
+    resumed = test(*data(), journal=tmp_path / "j", **OPTIONS)
+    # Something was kept, something was missing.
+    assert len(lines(tmp_path / "j")) > before >= 2
+    assert resumed == whole
 
 
 def test_without_a_seed_the_journal_s_is_taken(tmp_path):
-    first = hc.calibration_test(*data(), null="refit", journal=tmp_path, n_resamples=19)
-    again = hc.calibration_test(*data(), null="refit", journal=tmp_path, n_resamples=19)
-    assert again.seed == first.seed
-    assert (again.null_distribution == first.null_distribution).all()
+    first = quick(*data(), journal=tmp_path, n_resamples=19)
+    assert quick(*data(), journal=tmp_path, n_resamples=19) == first
 
 
 @pytest.mark.parametrize(
     "other",
-    [{"n_resamples": 61}, {"rng": 4}, {"measure": "ece_cwise"}, {"null": "recentered"}],
+    [{"n_resamples": 61}, {"rng": 4}, {"measure": "ece_cwise"}, {"minimizer": "random"}],
     ids=lambda other: next(iter(other)),
 )
 def test_another_configuration_is_refused(other, tmp_path):
-    hc.calibration_test(*data(), journal=tmp_path, **{"null": "refit", **OPTIONS})
+    quick(*data(), journal=tmp_path, **OPTIONS)
     with pytest.raises(
         hc.InvalidInputError, match=r"`journal` needs the same configuration.*folder"
     ):
-        hc.calibration_test(*data(), journal=tmp_path, **{"null": "refit", **OPTIONS, **other})
+        quick(*data(), journal=tmp_path, **{**OPTIONS, **other})
 
 
 def same_statistic():
@@ -114,13 +115,13 @@ def another_order(members):
     ],
 )
 def test_other_data_are_refused_even_with_the_same_statistic(pair, same, options, tmp_path):
-    options = {"null": "refit", "n_resamples": 19, "rng": 0, **options}
-    first = hc.calibration_test(*pair[0], journal=tmp_path, **options)
-    assert hc.calibration_test(*pair[0], journal=tmp_path, **options).statistic == first.statistic
+    options = {"n_resamples": 19, "rng": 0, **options}
+    first = quick(*pair[0], journal=tmp_path, **options)
+    assert quick(*pair[0], journal=tmp_path, **options).statistic == first.statistic
     if same:
-        assert hc.calibration_test(*pair[1], **options).statistic == pytest.approx(first.statistic)
+        assert quick(*pair[1], **options).statistic == pytest.approx(first.statistic)
     with pytest.raises(hc.InvalidInputError, match="same data, rows in the same order"):
-        hc.calibration_test(*pair[1], journal=tmp_path, **options)
+        quick(*pair[1], journal=tmp_path, **options)
 
 
 def test_a_null_without_finished_resamples_takes_no_journal(tmp_path):
@@ -131,31 +132,29 @@ def test_a_null_without_finished_resamples_takes_no_journal(tmp_path):
 
 def test_an_assessment_keeps_a_journal_for_each_test(tmp_path):
     measures = [hc.ConfidenceECE(n_bins=10), hc.ConfidenceECE(n_bins=15)]
-    options = {"measures": measures, "nulls": ["refit", "paper"], **OPTIONS}
-    whole = hc.assessment.assess(*data(), **options)
+    options = {"measures": measures, "null": "paper", "stop_after": None, **OPTIONS}
+    options |= {"n_resamples": 146}
+    whole = hc.assess(*data(), **options)
 
     def stop_later(what, done, total):
         if done > total // 2:
             raise Stopped
 
     with pytest.raises(Stopped):
-        hc.assessment.assess(*data(), journal=tmp_path, progress=stop_later, **options)
-    resumed = hc.assessment.assess(*data(), journal=tmp_path, **{**options, "rng": None})
-    assert [r.seed for r in resumed.results] == [3] * 4
-    for one, other in zip(whole.results, resumed.results, strict=True):
-        assert (one.null_distribution == other.null_distribution).all()
+        hc.assess(*data(), journal=tmp_path, progress=stop_later, **options)
+    resumed = hc.assess(*data(), journal=tmp_path, **{**options, "rng": None})
+    assert resumed.results == whole.results
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "ece_conf-paper", "ece_conf-paper.2", "ece_conf-refit", "ece_conf-refit.2",
+        "average-ece_conf", "average-ece_conf.2", "calibrated-ece_conf", "calibrated-ece_conf.2",
+        "truth-likelihood",
     ]  # fmt: skip
 
 
 def test_stopping_early_goes_on_as_well(tmp_path):
-    options = {"null": "refit", "stop_after": 5, **OPTIONS}
-    whole = hc.calibration_test(*data(), **options)
+    options = {"stop_after": 5, **OPTIONS}
+    whole = quick(*data(), **options)
     for _ in range(2):
-        kept = hc.calibration_test(*data(), journal=tmp_path, **options)
-        assert kept.pvalue == whole.pvalue
-        assert (kept.null_distribution == whole.null_distribution).all()
+        assert quick(*data(), journal=tmp_path, **options) == whole
 
 
 def test_passes_over_rows_have_the_fingerprint_of_packed_data(monkeypatch):

@@ -9,8 +9,7 @@ from scipy import stats
 import oracles_simulation as oracles
 from hullcal import InvalidInputError
 from hullcal.simulation import scenarios
-from hullcal.simulation.boundary import along, boundaries, boundary, in_hull
-from hullcal.simulation.scenarios import HOLDS, scenario
+from hullcal.simulation.scenarios import HOLDS, along, boundaries, boundary, in_hull, scenario
 
 CORNERS = np.eye(3)
 
@@ -225,11 +224,6 @@ def test_weights_are_uniform_in_the_paper_and_sparse_in_the_scripts():
         assert stats.kstest(first, stats.beta(a, 3 * a).cdf).pvalue > 1e-3
 
 
-def test_vertices_are_chosen_equally_often():
-    chosen = [small("S1_vertex", n_samples=1, rng=i).weights.argmax() for i in range(600)]
-    assert stats.chisquare(np.bincount(chosen, minlength=6)).pvalue > 1e-3
-
-
 def test_the_corner_of_s2_is_the_closest_and_of_s3_any():
     closest = small("S2")
     distance = np.linalg.norm(closest.mean[:, None] - np.eye(4), axis=2)
@@ -369,7 +363,7 @@ def test_members_depend_on_nothing_but_seed_and_size():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"name": "S4"}, "`name` must be one of S1, S1_vertex, S2, S3, calibrated; got 'S4'"),
+        ({"name": "S4"}, "Unknown name 'S4'. Choose from: S1, S1_vertex, S2, S3, calibrated"),
         ({"n_samples": 0}, "`n_samples` must be an integer of at least 1; got 0"),
         ({"n_classes": 1}, "`n_classes` must be an integer of at least 2; got 1"),
         ({"spread": np.inf}, "`spread` must be a finite number greater than 0; got inf"),
@@ -379,7 +373,7 @@ def test_members_depend_on_nothing_but_seed_and_size():
         ({"name": "calibrated", "n_members": 3}, "`n_members` must be 2 in scenario calibrated"),
         ({"name": "calibrated", "n_classes": 5}, "`n_classes` must be 2 in scenario calibrated"),
         ({"name": "calibrated", "spread": 0.1}, "`spread` has no meaning in scenario calibrated"),
-        ({"protocol": "scripts"}, "`protocol` must be paper, authors, .*; got 'scripts'"),
+        ({"protocol": "scripts"}, "Unknown protocol 'scripts'. Choose from: paper, authors, "),
         ({"rng": -1}, "`rng` must be None, a `numpy.random.Generator` or"),
     ],
 )

@@ -10,6 +10,7 @@ import zipfile
 import zlib
 from contextlib import nullcontext
 
+import h5py
 import numcodecs
 import numpy as np
 import pyarrow as pa
@@ -71,29 +72,6 @@ def test_a_zarr_store_may_have_names(tmp_path):
     root.create_array("probs", data=PROBS)
     root.create_array("members", data=np.array(["x", "y", "z"]))
     assert open_store(tmp_path / "named").members == ("x", "y", "z")
-
-
-@pytest.mark.parametrize(
-    ("columns", "labels"),
-    [
-        (["a:cat", "a:dog", "b:cat", "b:dog"], ["cat", "dog", "dog"]),
-        (["b:dog", "a:cat", "a:dog", "b:cat"], ["cat", "dog", "dog"]),
-        (["p_1", "p_0"], [0, 1, 1]),
-        (["p_1", "p_0"], ["0", "1", "1"]),
-        (["p_cat", "p_dog"], [0, 1, 1]),
-        (["m/10", "m/20"], [10, 20, 20]),
-    ],
-)
-def test_parquet_is_read_as_the_reader_of_whole_files_does(columns, labels, tmp_path):
-    numbers = np.random.default_rng(0).random((3, len(columns)))
-    table = {name: numbers[:, i] for i, name in enumerate(columns)}
-    pq.write_table(pa.table({**table, "Label": labels}), tmp_path / "one.parquet")
-    whole = io.read(tmp_path / "one.parquet")
-    store = open_store(tmp_path)
-    assert (store.classes, store.members) == (whole.classes, whole.members)
-    probs, read = store.read(0, 3)
-    np.testing.assert_array_equal(probs, whole.probs)
-    assert read.tolist() == whole.labels.tolist()
 
 
 def refused(path, words):
@@ -243,22 +221,30 @@ def test_columns_of_truth_values_are_numbers(tmp_path):
     np.testing.assert_array_equal(open_store(tmp_path).read(0, 2)[0][:, 0], votes)
 
 
-@pytest.mark.parametrize("first", ["names", "numbers"])
-@pytest.mark.parametrize("n_rows", [1, 2, 5])
-def test_what_labels_mean_is_decided_for_the_whole_store(first, n_rows, tmp_path):
+@pytest.mark.parametrize(
+    ("shards", "words"),
+    [
+        ([["cat", "dog"], ["0", "1"]], "agree in `kind of labels`"),
+        ([["0", "1"], ["cat", "dog"]], "agree in `kind of labels`"),
+        ([["cat", "0"], ["cat", "dog"]], "'0'"),
+        ([["0", "1"], ["0", "dog"]], "all names"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("n_rows", [1, 2, 4])
+def test_what_labels_mean_is_decided_for_the_whole_store(shards, words, n_rows, tmp_path):
     """However many rows are read at a time, and wherever shards end."""
-    kinds = {"names": ["cat", "dog", "cat"], "numbers": ["0", "1", "0"]}
-    columns = {"m:cat": [0.5] * 3, "m:dog": [0.5] * 3}
-    for name, other in (("a", first), ("b", ({*kinds} - {first}).pop())):
-        pq.write_table(pa.table({**columns, "label": kinds[other]}), tmp_path / f"{name}.parquet")
-    store = open_store(tmp_path)
+    columns = {"m:cat": [0.5] * 2, "m:dog": [0.5] * 2}
+    for number, labels in enumerate(shards):
+        pq.write_table(pa.table({**columns, "label": labels}), tmp_path / f"{number}.parquet")
 
     def read_all():
-        for begin in range(0, 6, n_rows):
-            probs, labels = store.read(begin, min(begin + n_rows, 6))
+        store = open_store(tmp_path)
+        for begin in range(0, 4, n_rows):
+            probs, labels = store.read(begin, begin + n_rows)
             hc.ClassifierSet(probs, classes=store.classes).labels(labels)
 
-    with pytest.raises(hc.InvalidInputError, match="all names" if first == "numbers" else "'0'"):
+    with pytest.raises(hc.InvalidInputError, match=words):
         read_all()
 
 
@@ -357,6 +343,31 @@ def test_names_are_as_many_as_members_and_classes(tmp_path):
     for name in ("classes", "members"):
         np.savez(tmp_path / "one.npz", probs=PROBS, **{name: np.zeros(10**6, dtype="<U0")})
         refused(tmp_path / "one.npz", f"a name for each of the {name}")
+
+
+@pytest.mark.parametrize("filters", [{}, {"shuffle": True, "fletcher32": True}], ids=str)
+def test_a_chunk_of_hdf5_that_unfolds_beyond_its_shape_and_type_is_refused(filters, tmp_path):
+    chunks = {"chunks": (500, 2, 4), "compression": "gzip"}
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("probs", data=PROBS, **chunks, **filters)
+    store = open_store(tmp_path / "a.h5")
+    np.testing.assert_array_equal(store.read(400, 1600)[0], PROBS[400:1600])
+    with h5py.File(tmp_path / "a.h5", "a") as file:
+        array = file["probs"].id
+        array.write_direct_chunk((500, 0, 0), zlib.compress(bytes(10**7)))
+    assert len(store.read(1000, 1600)[0]) == 600
+    for rows in ((0, 7000), (999, 1001)):
+        with pytest.raises(hc.InvalidInputError, match="unfolds beyond its shape and type"):
+            store.read(*rows)
+
+
+def test_a_name_of_a_billion_blanks_is_refused(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["probs"] = PROBS
+        file.create_dataset(
+            "classes", shape=(4,), dtype="S1000000000", chunks=(1,), compression="gzip"
+        )
+    refused(tmp_path / "a.h5", "a name for each of the classes")
 
 
 def test_a_string_repeated_in_parquet_is_kept_once(tmp_path):

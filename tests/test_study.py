@@ -20,7 +20,8 @@ import hullcal as hc
 from hullcal import InvalidInputError, simulation
 from hullcal.cli import run as program
 from hullcal.cli.studies import _cluster
-from hullcal.simulation import Grid, StudyError, run, wilson
+from hullcal.nulls import Paper
+from hullcal.simulation import Grid, StudyError, Test, run, wilson
 from hullcal.simulation.study import NAMES, as_csv
 
 SIZES = {"n_samples": 12, "n_members": 3, "n_classes": 3}
@@ -28,9 +29,11 @@ SIZES = {"n_samples": 12, "n_members": 3, "n_classes": 3}
 SMALL = Grid(
     **SIZES,
     scenario=("S1", "S2", "calibrated"),
-    measure=("ece_conf:5", "skce_ul"),
-    null=("paper", "refit"),
-    minimizer="pairwise:8",
+    test=[
+        f"{test}:pairwise:8"
+        for measure in ("ece_conf:5", "skce_ul")
+        for test in (f"calibrated:{measure}:paper", f"truth:{measure}")
+    ],
     n_resamples=9,
     n_datasets=12,
     alpha=(0.1, 0.5),
@@ -75,35 +78,36 @@ def test_rates_against_a_plain_loop():
         )
         data = simulation.scenario("S1", **sizes, rng=np.random.default_rng(of_data))
         words = of_test.generate_state(4, np.uint32).astype("<u4").tobytes()
-        result = hc.calibration_test(
-            data.probs,
-            data.labels,
-            measure=hc.ConfidenceECE(n_bins=5),
-            null="refit",
-            minimizer=hc.minimizers.Pairwise(max_evaluations=15),
-            n_resamples=19,
-            rng=int.from_bytes(words, "little"),
+        how = {"n_resamples": 19, "rng": int.from_bytes(words, "little")}
+        five = hc.ConfidenceECE(n_bins=5)
+        search = {"measure": five, "minimizer": hc.minimizers.Pairwise(max_evaluations=15)}
+        results = (
+            hc.truth_test(data.probs, data.labels, **how),
+            hc.truth_test(data.probs, data.labels, **search, **how),
+            hc.calibration_test(data.probs, data.labels, **search, **how),
         )
-        pvalues.append(result.pvalue)
-    how = {"measure": "ece_conf:5", "null": "refit", "minimizer": "pairwise:15", "n_resamples": 19}
+        pvalues.append([result.pvalue for result in results])
+    tests = ("truth", "truth:ece_conf:5:pairwise:15", "calibrated:ece_conf:5:stacked:pairwise:15")
     levels = (0.05, 0.25, 0.6)
-    study = run(Grid(scenario="S1", **sizes, **how, n_datasets=25, alpha=levels, seed=3))
-    np.testing.assert_array_equal(study.tests["pvalue"], pvalues)
-    counts = [sum(p <= alpha for p in pvalues) for alpha in levels]
+    how = {"test": tests, "n_resamples": 19, "n_datasets": 25, "alpha": levels, "seed": 3}
+    study = run(Grid(scenario="S1", **sizes, **how))
+    np.testing.assert_array_equal(study.tests["pvalue"].reshape(3, 25), np.transpose(pvalues))
+    counts = [(np.array(pvalues)[:, i] <= alpha).sum() for i in range(3) for alpha in levels]
     assert counts[2] > counts[0]
     assert [row["rejections"] for row in study.rates()] == counts
 
 
-def test_an_error_is_what_contradicts_the_hypothesis_of_the_null():
-    """By rejecting where it is true of the scenario, by not rejecting where it is not."""
-    # H0, that some combination is calibrated, and H0', that labels follow one, which refit tests.
+def test_an_error_is_what_contradicts_the_answer_to_the_question():
+    """By rejecting where yes is true of the scenario, by not rejecting where it is not."""
     true = {"S1": (1, 1), "S1_vertex": (1, 1), "S2": (0, 0), "S3": (0, 0), "calibrated": (1, 0)}
-    nulls = ("paper", "recentered", "stacked", "maximized", "refit")
-    how = {"measure": "ece_conf", "minimizer": "random:4", "n_resamples": 9, "n_datasets": 3}
-    rows = run(Grid(**SIZES, scenario=tuple(true), null=nulls, alpha=0.5, **how)).rates()
-    assert len(rows) == 25
+    nulls = ("paper", "recentered", "stacked", "maximized")
+    tests = [f"calibrated:ece_conf:{null}:random:4" for null in nulls]
+    tests += ["truth:ece_conf:random:4", "truth"]
+    how = {"test": tests, "n_resamples": 9, "n_datasets": 3, "alpha": 0.5}
+    rows = run(Grid(**SIZES, scenario=tuple(true), **how)).rates()
+    assert len(rows) == 30
     for row in rows:
-        first = true[row["scenario"]][row["null"] == "refit"]
+        first = true[row["scenario"]][row["question"] == "truth"]
         assert row["kind"] == ("Type I" if first else "Type II")
         errors = row["rejections"] if first else 3 - row["rejections"]
         assert (row["rejection_rate"], row["error"]) == (row["rejections"] / 3, errors / 3)
@@ -115,7 +119,7 @@ def test_an_error_is_what_contradicts_the_hypothesis_of_the_null():
 def test_a_protocol_decides_by_its_own_rule_and_shares_data_with_those_that_draw_alike():
     """Under the authors' rule a negative SKCE far from 0 rejects."""
     options = {"n_samples": 30, "n_members": 3, "n_classes": 3, "n_datasets": 60}
-    options |= {"scenario": "S1", "measure": "skce_ul", "null": "paper", "minimizer": "pairwise:9"}
+    options |= {"scenario": "S1", "test": "calibrated:skce_ul:paper:pairwise:9"}
     protocols = ["paper", "paper+two_sided", "paper+sparse_weights"]
     study = run(Grid(**options, n_resamples=40, protocol=protocols, alpha=0.5))
     one, two, sparse = study.tests["statistic"].reshape(3, 60)
@@ -139,7 +143,7 @@ def test_dask_changes_nothing_by_name_or_by_the_users_own_setting(small):
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
     ) as client:
         same(run(SMALL, backend="dask"), small)
-        worked = client.run(lambda: "hullcal.simulation.running" in __import__("sys").modules)
+        worked = client.run(lambda: "hullcal.simulation.study" in __import__("sys").modules)
         assert any(worked.values())
         with joblib.parallel_config(backend="dask"):
             same(run(SMALL), small)
@@ -161,17 +165,18 @@ def test_the_order_of_blocks_and_what_is_left_of_them_change_nothing(tmp_path, s
 
 def test_a_larger_grid_in_other_blocks_repeats_the_smaller_one(small):
     larger = {"n_members": (4, 3), "scenario": ("S3", "calibrated", "S1"), "n_datasets": 214}
-    larger |= {"measure": ("ece_cwise", "ece_conf:5"), "null": ("refit", "paper")}
-    study = run(Grid(**(SMALL.configuration() | larger)))
+    truth, calibrated = "truth:ece_conf:5:pairwise:8", "calibrated:ece_conf:5:paper:pairwise:8"
+    study = run(Grid(**(SMALL.configuration() | larger | {"test": ("truth", truth, calibrated)})))
 
-    def chosen(tests, scenario, n_members, null):
-        wanted = {"scenario": scenario, "n_members": n_members, "measure": "ece_conf", "null": null}
+    def chosen(tests, scenario, n_members, question):
+        wanted = {"scenario": scenario, "n_members": n_members, "measure": "ece_conf"}
+        wanted["question"] = question
         rows = np.all([tests[key] == value for key, value in wanted.items()], axis=0)
         return tests["pvalue"][rows & (tests["dataset"] < 12)]
 
     for place in (("S1", 3), ("calibrated", 2)):
-        for null in ("paper", "refit"):
-            one, two = (chosen(each.tests, *place, null) for each in (small, study))
+        for question in ("calibrated", "truth"):
+            one, two = (chosen(each.tests, *place, question) for each in (small, study))
             np.testing.assert_array_equal(one, two)
             assert len(one) == 12
 
@@ -189,7 +194,7 @@ def test_another_seed_gives_other_numbers_and_tests_of_a_data_set_are_paired(sma
 
 def test_cells_that_are_the_same_are_one():
     axes = {"n_members": (2, 5, 5), "spread": (0.1, 1), "strength": (0.5, 1.0)}
-    grid = Grid(scenario=("S1", "S3", "calibrated"), **axes, measure="ece_conf", n_datasets=3)
+    grid = Grid(scenario=("S1", "S3", "calibrated"), **axes, test="truth", n_datasets=3)
     count = {name: sum(c.scenario == name for c in grid.cells) for name in grid.scenario}
     assert count == {"S1": 4, "S3": 8, "calibrated": 1}
     assert grid.n_tests == 13 * 3
@@ -204,54 +209,69 @@ def test_a_grid_is_its_configuration():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"scenario": "S9"}, "`scenario` must be one of S1"),
+        ({"scenario": "S9"}, "Unknown scenario 'S9'. Choose from: S1"),
         ({"scenario": ()}, "`scenario` must have at least one"),
         ({"n_classes": 1}, "`n_classes`"),
         ({"n_members": "ten"}, "`n_members`"),
         ({"strength": 1.5}, "`strength`"),
-        ({"protocol": "mine"}, "`protocol`"),
-        ({"measure": "ece_conf:x"}, "`measure`.*'ece_conf:x'"),
-        ({"measure": "ece_conf:" + "9" * 19}, "`measure` must have a positive number of bins"),
-        ({"null": "refit:3"}, "`null` must be one of"),
-        ({"null": [None]}, "`null` must have at least one"),
-        ({"minimizer": "pairwise:-1"}, "`minimizer`.* positive number of evaluations"),
-        ({"minimizer": "exact"}, "minimizer `exact`"),
+        ({"protocol": "mine"}, "Unknown protocol 'mine'"),
+        ({"test": ()}, "`test` must have at least one"),
+        ({"test": "calibrat"}, "`test` must ask one of calibrated, truth"),
+        ({"test": "calibrated:ece_con"}, "Did you mean ece_conf?"),
+        ({"test": "calibrated:stacked:ece_conf"}, "in this order"),
+        ({"test": "calibrated:ece_conf:x"}, "`test` takes a measure.*'x' in"),
+        ({"test": "truth:ece_conf:" + "9" * 19}, "`measure` must have a positive number of bins"),
+        ({"test": "truth:stacked"}, "`test` must have a null with calibrated only"),
+        ({"test": "truth:pairwise"}, "`test` searches by a measure only"),
+        ({"test": "truth:ece_conf:pairwise:0"}, "`minimizer`.* positive number of evaluations"),
+        ({"test": "truth:skce_ul:exact"}, "minimizer `exact`"),
         ({"alpha": (0.05, 1.0)}, "`alpha`"),
         ({"seed": -1}, "`seed`"),
-        ({"measure": "skce_ul", "n_samples": 1}, "at least 2 rows"),
-        ({"measure": len, "null": "recentered"}, "needs a residual vector"),
+        ({"test": "truth:skce_ul", "n_samples": 1}, "at least 2 rows"),
+        ({"test": Test(question="calibrated", measure=len, null="recentered")}, "residual vector"),
     ],
     ids=str,
 )
 def test_what_is_wrong_with_a_grid_is_said_before_any_work(wrong, words):
     with pytest.raises(InvalidInputError, match=words):
-        Grid(**({"measure": "ece_conf"} | wrong))
+        Grid(**({"test": "truth"} | wrong))
 
 
 def test_warnings_of_a_grid_are_given_once_and_point_here():
     few = {"n_samples": 12, "alpha": (0.01, 0.5), "n_resamples": 9}
     for how, words in ((few, "that could is 99"), ({"n_samples": 5}, "rows are fewer")):
         with pytest.warns(hc.HullcalWarning, match=words) as told:
-            Grid(**how, measure="ece_conf", scenario="S1")
+            Grid(**how, test="calibrated", scenario="S1")
         assert [each.filename for each in told] == [__file__]
 
 
-def test_budgets_bins_and_objects_have_names():
-    grid = Grid(
-        measure=("ece_conf:5", hc.SKCE(estimator="ul", bandwidth=0.5)),
-        null=("paper", hc.nulls.Paper(rows="permuted")),
-        minimizer=("pairwise:30", hc.minimizers.Random(max_evaluations=7)),
-        scenario="S1",
-    )
-    names = [tuple(row[name] for name in ("measure", "n_bins", "null")) for row in grid.names()]
-    assert names[::4] == [("ece_conf", 5, "paper"), ("skce_ul(bandwidth=0.5)", None, "paper")]
-    assert names[2] == ("ece_conf", 5, "paper(rows=permuted)")
-    assert [row["minimizer"] for row in grid.names()[:2]] == ["pairwise:30", "random:7"]
-    described = grid.configuration()
-    assert described["minimizer"] == ["pairwise:30", "random:7"]
-    assert described["null"] == ["paper", {"name": "paper", "settings": {"rows": "permuted"}}]
-    own = Grid(measure=_fails_for_some).configuration()["measure"]
-    assert own == [{"name": "_fails_for_some", "settings": {"function": "_fails_for_some"}}]
+@pytest.mark.parametrize(
+    ("test", "columns"),
+    [
+        ("truth", ("truth", "likelihood", None, "", "")),
+        ("truth:ece_conf:5", ("truth", "ece_conf", 5, "refit", "steepest")),
+        ("calibrated:skce_ul:stacked", ("calibrated", "skce_ul", None, "stacked", "steepest")),
+        (
+            "calibrated:hl_cwise:paper:pairwise:30",
+            ("calibrated", "hl_cwise", 10, "paper", "pairwise:30"),
+        ),
+    ],
+)
+def test_a_test_is_its_name(test, columns):
+    assert str(Test.named(test)) == test
+    grid = Grid(test=test, scenario="S1")
+    assert grid.configuration()["test"] == [test]
+    assert tuple(grid.names()[0][name] for name in NAMED) == columns
+
+
+NAMED = ("question", "measure", "n_bins", "null", "minimizer")
+
+
+def test_settings_without_a_name_stand_in_parentheses():
+    own = Test(question="calibrated", measure=hc.SKCE(bandwidth=0.5), null=Paper(rows="permuted"))
+    said = "calibrated:skce_ul(bandwidth=0.5):paper(rows=permuted)"
+    assert Grid(test=own, scenario="S1").configuration()["test"] == [str(own)] == [said]
+    assert str(Test(question="truth", measure=_fails_for_some)) == "truth:_fails_for_some"
 
 
 # What happens when something is wrong
@@ -263,7 +283,8 @@ def _fails_for_some(probs, labels):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_test_that_fails_names_its_data_set(n_jobs):
-    grid = Grid(**SIZES, scenario="S1", measure=_fails_for_some, n_datasets=30, n_resamples=20)
+    own = Test(question="calibrated", measure=_fails_for_some)
+    grid = Grid(**SIZES, scenario="S1", test=own, n_datasets=30, n_resamples=20)
     words = r"data set \d+ of S1 \(n_samples=12.*_fails_for_some.*division by zero"
     with pytest.raises(StudyError, match=words):
         run(grid, n_jobs=n_jobs)
@@ -271,7 +292,7 @@ def test_a_test_that_fails_names_its_data_set(n_jobs):
 
 def test_one_process_keeps_its_ctrl_c():
     before = signal.getsignal(signal.SIGINT)
-    run(Grid(**SIZES, scenario="S1", measure="ece_conf", n_datasets=1))
+    run(Grid(**SIZES, scenario="S1", test="truth", n_datasets=1))
     assert signal.getsignal(signal.SIGINT) is before
 
 
@@ -282,7 +303,8 @@ def test_a_backend_that_cannot_be_used_is_an_error(backend):
 
 
 def test_folders_that_hold_something_are_refused(tmp_path):
-    own = Grid(**SIZES, scenario="S1", measure=_fails_for_some, n_datasets=2)
+    function = Test(question="calibrated", measure=_fails_for_some)
+    own = Grid(**SIZES, scenario="S1", test=function, n_datasets=2)
     (tmp_path / "tests.csv").write_text("mine")
     for grid, how, words in (
         (SMALL, {"folder": tmp_path / "tests.csv"}, "`folder` must be a folder"),
@@ -345,7 +367,8 @@ def test_a_name_that_a_spreadsheet_would_run_stands_behind_an_apostrophe():
         return -0.25
 
     measure.__name__ = "=cmd\rx\ny"
-    study = run(Grid(**SIZES, scenario="S1", measure=measure, n_datasets=1, n_resamples=3))
+    own = Test(question="calibrated", measure=measure, null="paper")
+    study = run(Grid(**SIZES, scenario="S1", test=own, n_datasets=1, n_resamples=3))
     row, *_ = csv.DictReader(io.StringIO(as_csv(study.rates()), newline=""))
     assert row["measure"] == "'=cmd\rx\ny"
     # The minus of a number is no formula.
@@ -357,12 +380,12 @@ def test_a_name_that_a_spreadsheet_would_run_stands_behind_an_apostrophe():
 #: The small grid in words.
 OPTIONS = (
     *("--scenario", "S1", "--scenario", "S2", "--scenario", "calibrated", "--seed", 7),
-    *("-m", "ece_conf:5", "-m", "skce_ul", "--null", "paper", "--null", "refit"),
-    *("-N", 12, "-M", 3, "-K", 3, "-D", 9, "-R", 12, "--minimizer", "pairwise:8"),
+    *(word for test in SMALL.tests for word in ("--test", test)),
+    *("-N", 12, "-M", 3, "-K", 3, "-D", 9, "-R", 12),
     *("--alpha", 0.1, "--alpha", 0.5),
 )
 #: Sixteen blocks of a fraction of a second each, so that there is a middle to be hit in.
-LONG = ("--scenario", "calibrated", "-m", "ece_conf", "-N", 60, "-R", 1600)
+LONG = ("--scenario", "calibrated", "--test", "calibrated:ece_conf:paper", "-N", 60, "-R", 1600)
 #: Studies of some size are run compiled, whatever the other tests are.
 COMPILED = os.environ | {"NUMBA_DISABLE_JIT": "0"}
 
@@ -466,9 +489,9 @@ def test_a_grid_comes_from_a_file_and_options_go_first(capsys, tmp_path, small, 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--scenario", "S4"), ["`--scenario`", "S1_vertex", "'S4'"]),
-        (("-m", "ece_conf:0"), ["`--measure`", "bins"]),
-        (("--null", "none"), ["`--null`", "recentered"]),
+        (("--scenario", "S4"), ["Unknown scenario", "S1_vertex", "'S4'"]),
+        (("--test", "truth:ece_conf:0"), ["`--test`", "bins"]),
+        (("--test", "calibrated:none"), ["`--test`", "recentered"]),
         (("-R", 0), ["`--datasets`"]),
         (("--strength", 2), ["`--strength`"]),
         (("--backend", "nonsense", "--jobs", 2), ["`--backend`", "nonsense"]),

@@ -66,7 +66,7 @@ def test_the_wheel_names_what_it_needs_and_its_program(built):
     required = re.findall(r"^Requires-Dist: ([^;\n]+)$", about, re.MULTILINE)
     assert {one.partition(">=")[0] for one in required} == set(licences.declared()[None])
     (programs,) = (files[name].decode() for name in files if name.endswith("/entry_points.txt"))
-    assert "hullcal = hullcal.cli:run" in programs
+    assert "hullcal = hullcal.__main__:main" in programs
 
 
 # -- types --------------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ result = hc.calibration_test([[[0.5, 0.5]]], [0], n_resamples="many")
 text: str = result.pvalue
 found: list[int] = result.weights
 hc.minimizers.Pairwise(budget=3)
-hc.nulls.Refit().hypotesis
+hc.nulls.Paper().hypotesis
 hc.SKCE(estimator="uqq")
 """
 

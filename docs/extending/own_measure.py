@@ -1,4 +1,4 @@
-"""Calibration in the large: does every class come true as often as it is predicted on average?"""
+"""Calibration in the large: is every class as frequent as predicted on average?"""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -13,7 +13,7 @@ from hullcal.minimizers import Minima, Minimizer
 class BestPair(Minimizer):
     """Every pair of members at evenly spaced shares, the members themselves among them.
 
-    It makes no random choices. It has *converged* if the budget was enough for all pairs.
+    No random choices. It has *converged* if the budget was enough for all pairs.
     """
 
     name: ClassVar[str] = "best_pair"

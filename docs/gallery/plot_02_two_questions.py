@@ -13,46 +13,46 @@ which the first holds and the second does not.
 # overconfident.
 
 import matplotlib.pyplot as plt
+import numpy as np
 
 import hullcal as hc
 
-data = hc.simulation.scenario("calibrated", n_samples=300, n_members=2, n_classes=2, rng=0)
+data = hc.simulation.scenario(
+    "calibrated", n_samples=300, n_members=2, n_classes=2, rng=0
+)
 print(hc.simulation.HOLDS[data.name])
 
 # %%
-# The null says which question is asked. Fifty data sets, and each null on each of them: two ask
-# the first question, one the second.
+# A test is named by its question. Fifty data sets, and each test on each of them: two ask the first
+# question, one the second.
 
 questions = {
-    "recentered": "contains a calibrated classifier",
-    "stacked": "contains a calibrated classifier",
-    "refit": "contains the truth",
+    "calibrated:ece_conf:recentered": "contains a calibrated classifier",
+    "calibrated:ece_conf:stacked": "contains a calibrated classifier",
+    "truth:ece_conf": "contains the truth",
 }
 grid = hc.simulation.Grid(
     scenario="calibrated",
-    measure="ece_conf",
-    null=questions,
+    test=questions,
     alpha=(0.1, 0.2),
     n_samples=300,
     n_datasets=50,
     n_resamples=49,
 )
 study = hc.simulation.run(grid)
-rates = {
-    null: [row["rejection_rate"] for row in study.rates() if row["null"] == null]
-    for null in questions
-}
-for null, question in questions.items():
-    print(f"{null}, “{question}”: rejected at .1 and .2 in {rates[null]} of the sets")
+rates = {test: [] for test in questions}
+for test, row in zip(np.repeat(list(questions), 2), study.rates(), strict=True):
+    rates[test].append(row["rejection_rate"])
+for test, question in questions.items():
+    print(f"{test}, “{question}”: rejected at .1 and .2 in {rates[test]} of the sets")
 
 # %%
 # How p-values are distributed. If what is asked is true, the curve stays near the diagonal or below
 # it.
 
 figure, ax = plt.subplots(figsize=(5, 3.6), layout="constrained")
-for null, question in questions.items():
-    pvalues = study.tests["pvalue"][study.tests["null"] == null]
-    ax.ecdf(pvalues, label=f"{null}: {question}")
+for test, pvalues in zip(questions, study.tests["pvalue"].reshape(3, 50), strict=True):
+    ax.ecdf(pvalues, label=f"{test}: {questions[test]}")
 ax.plot([0, 1], [0, 1], "k:", linewidth=1)
 ax.set_xlabel("p-value")
 ax.set_ylabel("share of data sets")

@@ -2,9 +2,9 @@
 What do weights repair?
 =======================
 
-Networks with a strong penalty are underconfident: they claim less than they achieve. In an average
-they outvote those that are not. A reliability diagram shows it; weights that are chosen for
-calibration may help. They have to be judged on rows on which they were not chosen.
+Networks with a strong penalty are underconfident, and in an average of such networks the average is too.
+A reliability diagram shows it; weights that are chosen for calibration may help. They have to be judged
+on other rows.
 """
 
 # %%
@@ -22,17 +22,23 @@ from sklearn.neural_network import MLPClassifier
 import hullcal as hc
 
 X, y = load_digits(return_X_y=True)
-X, X_new, y, y_new = train_test_split(X / 16, y, train_size=400, random_state=0, stratify=y)
+X, X_new, y, y_new = train_test_split(
+    X / 16, y, train_size=400, random_state=0, stratify=y
+)
 rng = np.random.default_rng(0)
 members = {}
 for penalty in (0.001, 1.0, 3.0, 10.0):
     for copy in range(2):
         rows = rng.choice(len(X), size=150, replace=False)
         network = MLPClassifier(
-            (24,), alpha=penalty, max_iter=60, learning_rate_init=0.01, random_state=copy
+            (24,),
+            alpha=penalty,
+            max_iter=60,
+            learning_rate_init=0.01,
+            random_state=copy,
         )
         with warnings.catch_warnings():
-            # They are stopped when they are good enough, not when nothing moves any more.
+            # They are stopped when they are good enough, before they converge.
             warnings.simplefilter("ignore", ConvergenceWarning)
             network.fit(X[rows], y[rows])
         members[f"penalty {penalty:g}, {'ab'[copy]}"] = network
@@ -41,7 +47,9 @@ networks, labels = hc.ensembles.members_from(members, X_new, y_new)
 # %%
 # One half of the new rows chooses the weights, the other half judges them.
 
-(chosen, chosen_labels), (judged, judged_labels) = hc.split(networks.probs, labels, rng=0)
+(chosen, chosen_labels), (judged, judged_labels) = hc.split(
+    networks.probs, labels, rng=0
+)
 found = hc.minimize(chosen, chosen_labels, rng=0)
 ece = hc.ConfidenceECE()
 average, weighted = judged.mean(axis=1), hc.ClassifierSet(judged).mix(found.weights)
@@ -60,5 +68,5 @@ plt.show()
 
 # %%
 # **Answer.** The weights give a combination whose points lie near the diagonal, where those of the
-# average do not, and it stays the better one on rows that had no say in the choice. Its error on
-# the rows that chose is smaller still: the printed numbers say by how much one would fool oneself.
+# average do not, and it is the better one on new rows, too. Its error on the rows that chose the
+# weights is smaller still: weights are to be judged on other rows.

@@ -48,11 +48,18 @@ print(f"smallest value on the grid: {values.min():.6g}")
 figure = plt.figure(figsize=(9, 4.4))
 left = figure.add_subplot(1, 2, 1, projection="ternary")
 colours = left.tripcolor(*grid.T, values)
-left.plot(*[[weight] for weight in found.weights], "w*", markersize=12, markeredgecolor="black")
+left.plot(
+    *[[weight] for weight in found.weights],
+    "w*",
+    markersize=12,
+    markeredgecolor="black",
+)
 left.set_tlabel(wines.members[0])
 left.set_llabel(wines.members[1])
 left.set_rlabel(wines.members[2])
-figure.colorbar(colours, ax=left, location="bottom", shrink=0.7, pad=0.2, label="confidence ECE")
+figure.colorbar(
+    colours, ax=left, location="bottom", shrink=0.7, pad=0.2, label="confidence ECE"
+)
 figure.subplots_adjust(left=0.07, right=0.93, bottom=0.16, top=0.76, wspace=0.45)
 right = figure.add_subplot(1, 2, 2, projection="ternary")
 hc.plots.simplex(wines, weights=found.weights, ax=right)

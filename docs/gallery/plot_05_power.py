@@ -17,7 +17,9 @@ from sklearn.model_selection import train_test_split
 import hullcal as hc
 
 X, y = load_breast_cancer(return_X_y=True)
-X, X_new, y, _ = train_test_split(X[:, :2], y, test_size=0.6, random_state=0, stratify=y)
+X, X_new, y, _ = train_test_split(
+    X[:, :2], y, test_size=0.6, random_state=0, stratify=y
+)
 forest = RandomForestClassifier(4, min_samples_leaf=10, random_state=0).fit(X, y)
 trees = hc.ensembles.members_from(forest, X_new)
 
@@ -26,7 +28,12 @@ trees = hc.ensembles.members_from(forest, X_new)
 # gives, so the average is overconfident.
 
 found = hc.simulation.power(
-    trees, amount=2.0, n_samples=[50, 100, 200, 400], n_datasets=40, n_resamples=39, rng=0
+    trees,
+    amount=2.0,
+    n_samples=[50, 100, 200, 400],
+    n_datasets=40,
+    n_resamples=39,
+    rng=0,
 )
 print(found.sentence())
 

@@ -21,7 +21,9 @@ from sklearn.preprocessing import StandardScaler
 import hullcal as hc
 
 X, y = load_breast_cancer(return_X_y=True)
-X, X_new, y, labels = train_test_split(X[:, :4], y, test_size=0.5, random_state=0, stratify=y)
+X, X_new, y, labels = train_test_split(
+    X[:, :4], y, test_size=0.5, random_state=0, stratify=y
+)
 models = {
     "naive Bayes": GaussianNB().fit(X, y),
     "logistic": make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y),

@@ -32,7 +32,9 @@ sets = {"forest": trees.probs, "flattened": powers / powers.sum(axis=2, keepdims
 full, stopped = {}, {}
 for name, probs in sets.items():
     full[name] = hc.calibration_test(probs, labels, n_resamples=399, rng=0)
-    stopped[name] = hc.calibration_test(probs, labels, n_resamples=399, stop_after=10, rng=0)
+    stopped[name] = hc.calibration_test(
+        probs, labels, n_resamples=399, stop_after=10, rng=0
+    )
     print(
         f"{name}: p = {full[name].pvalue:.3g} of {full[name].n_resamples} resamples, "
         f"p = {stopped[name].pvalue:.3g} of {stopped[name].n_resamples}"

@@ -2,7 +2,7 @@
 Do the stages of boosting make a useful set?
 ============================================
 
-Gradient boosting grows sure of itself stage by stage. Its stages are classifiers: early ones are
+The confidence of gradient boosting grows stage by stage. Its stages are classifiers: early ones are
 underconfident, late ones often overconfident. Does some combination of them do better than the last?
 """
 
@@ -17,7 +17,9 @@ from sklearn.model_selection import train_test_split
 import hullcal as hc
 
 X, y = load_breast_cancer(return_X_y=True)
-X, X_new, y, y_new = train_test_split(X[:, :10], y, test_size=0.5, random_state=0, stratify=y)
+X, X_new, y, y_new = train_test_split(
+    X[:, :10], y, test_size=0.5, random_state=0, stratify=y
+)
 boosted = GradientBoostingClassifier(
     n_estimators=100, max_depth=2, learning_rate=0.1, random_state=0
 ).fit(X, y)
@@ -34,7 +36,9 @@ for name in (stages.members[0], stages.members[-1]):
     alone = stages.subset([name])
     ends[name] = hc.calibration_test(alone, labels, n_resamples=299, rng=0)
     surplus = alone.mean().max(axis=1).mean() - alone.accuracy(labels, weights="mean")
-    print(f"{name}: p = {ends[name].pvalue:.3g}, confidence less accuracy {surplus:+.3f}")
+    print(
+        f"{name}: p = {ends[name].pvalue:.3g}, confidence less accuracy {surplus:+.3f}"
+    )
 
 # %%
 # Which stages the best combination takes, and what it buys.
@@ -45,6 +49,6 @@ hc.plots.average_against_weighted(stages, labels, result.weights, ax=right)
 plt.show()
 
 # %%
-# **Answer.** Yes. The first of these stages claims less than it achieves and the last one more, and
+# **Answer.** Yes. The first of these stages is underconfident and the last one overconfident, and
 # each alone is rejected. The set is not: between them lie combinations that fit. The weights are
 # fitted to these rows; expect worse calibration on new data.

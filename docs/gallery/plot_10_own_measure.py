@@ -20,26 +20,30 @@ import hullcal as hc
 
 
 def error_among_the_unsuspicious(probs, labels):
-    """Gap between said and seen among rows called benign with 80 % or more, as a share of all rows."""
+    """Gap among rows called benign with 80 % or more, as a share of all rows."""
     malignant = probs[:, 0]
     calm = malignant <= 0.2
     return abs(np.where(calm, malignant - (labels == 0), 0.0).mean())
 
 
 # %%
-# It goes in like a name does. A plain function has no residual vector, so the null has to be one
-# that does not subtract it.
+# It is passed like a name. A plain function has no residual vector, so any null will do but
+# ``recentered``.
 
 X, y = load_breast_cancer(return_X_y=True)
-X, X_new, y, y_new = train_test_split(X[:, :4], y, test_size=0.5, random_state=0, stratify=y)
+X, X_new, y, y_new = train_test_split(
+    X[:, :4], y, test_size=0.5, random_state=0, stratify=y
+)
 forest = RandomForestClassifier(5, min_samples_leaf=15, random_state=0).fit(X, y)
 trees, labels = hc.ensembles.members_from(forest, X_new, y_new)
-options = {"null": "refit", "n_resamples": 199, "rng": 0}
+options = {"n_resamples": 99, "rng": 0}
 search = hc.minimizers.Pairwise(max_evaluations=60)
 own = hc.calibration_test(
     trees, labels, measure=error_among_the_unsuspicious, minimizer=search, **options
 )
-general = hc.calibration_test(trees, labels, measure="ece_cwise", minimizer=search, **options)
+general = hc.calibration_test(
+    trees, labels, measure="ece_cwise", minimizer=search, **options
+)
 print(own)
 
 # %%
@@ -51,7 +55,6 @@ hc.plots.null_distribution(general, ax=axes[1])
 plt.show()
 
 # %%
-# **Answer.** Yes. The two measures ask different things of the same set, and so the p-values
-# differ.
+# **Answer.** Yes. The two measures differ in what they detect, and so do the p-values.
 
 print(f"own measure: p = {own.pvalue:.3g}; classwise ECE: p = {general.pvalue:.3g}")

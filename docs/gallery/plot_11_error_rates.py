@@ -19,8 +19,7 @@ import hullcal as hc
 levels = np.linspace(0.05, 0.95, 19)
 grid = hc.simulation.Grid(
     scenario=("S1", "S3"),
-    measure="ece_conf",
-    null=("paper", "recentered"),
+    test=("calibrated:ece_conf:paper", "calibrated:ece_conf:recentered"),
     alpha=levels,
     n_datasets=50,
     n_resamples=39,
@@ -35,7 +34,10 @@ for row in hc.simulation.run(grid).rates():
     rates.setdefault((row["scenario"], row["null"]), []).append(row)
 for (scenario, null), rows in rates.items():
     first = rows[0]
-    print(f"{scenario}, {null}: {first['kind']} error at level .05 {first['error']:.2f}", end=" ")
+    print(
+        f"{scenario}, {null}: {first['kind']} error at level .05 {first['error']:.2f}",
+        end=" ",
+    )
     print(f"({first['error_lower']:.2f} to {first['error_upper']:.2f})")
 
 # %%
@@ -44,8 +46,12 @@ for (scenario, null), rows in rates.items():
 figure, axes = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained", sharey=True)
 for (scenario, null), rows in rates.items():
     ax = axes[int(scenario == "S3")]
-    ax.plot(levels, [row["rejection_rate"] for row in rows], "o-", markersize=3, label=null)
-    ax.set_title({"S1": "S1: the hull contains the truth", "S3": "S3: it does not"}[scenario])
+    ax.plot(
+        levels, [row["rejection_rate"] for row in rows], "o-", markersize=3, label=null
+    )
+    ax.set_title(
+        {"S1": "S1: the hull contains the truth", "S3": "S3: it does not"}[scenario]
+    )
 for ax in axes:
     ax.plot([0, 1], [0, 1], "k:", linewidth=1)
     ax.set_xlabel("level α")

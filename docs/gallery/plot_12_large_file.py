@@ -22,7 +22,9 @@ import hullcal as hc
 n_samples, n_members, n_classes, block = 100_000, 6, 8, 20_000
 folder = tempfile.TemporaryDirectory()
 path = Path(folder.name) / "probs.npy"
-file = np.lib.format.open_memmap(path, "w+", np.float32, (n_samples, n_members, n_classes))
+file = np.lib.format.open_memmap(
+    path, "w+", np.float32, (n_samples, n_members, n_classes)
+)
 labels = np.empty(n_samples, dtype=np.int64)
 rng = np.random.default_rng(0)
 weights = np.array([0.3, 0.2, 0.2, 0.1, 0.1, 0.1])
@@ -45,7 +47,8 @@ options = {"null": "paper", "n_resamples": 99, "rng": 0}
 whole = hc.calibration_test(probs, labels, **options)
 few = hc.calibration_test(probs[:1000].copy(), labels[:1000], **options)
 for result in (few, whole):
-    print(f"{result.n_samples:>7,} rows: statistic {result.statistic:.4f}, p = {result.pvalue:.3g}")
+    found = f"statistic {result.statistic:.4f}, p = {result.pvalue:.3g}"
+    print(f"{result.n_samples:>7,} rows: {found}")
 
 # %%
 # The values under the hypothesis.

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hullcal as hc
-from experiments.levels import drawn
+from experiments import named
 from experiments.tables import Rows
+from hullcal.simulation import draw_labels
 
 MEASURES = ("ece_conf", "ece_cwise")
 NULLS = ("recentered", "refit")
@@ -90,10 +91,9 @@ def tested(
     classifiers: Any, labels: Any, effort: Effort, measure: str, null: str, n_resamples: int
 ) -> dict[str, Any]:
     """The test's statistic, and its p-value with the 95 % Monte Carlo interval."""
-    options = {"measure": measure, "null": null, "n_resamples": n_resamples, "alpha": ALPHA}
-    result = hc.calibration_test(
-        classifiers, labels, **options, rng=effort.seed, n_jobs=effort.n_jobs
-    )
+    options = {"n_resamples": n_resamples, "alpha": ALPHA, "rng": effort.seed}
+    test = hc.simulation.Test.named(named(measure, null))
+    result = test.run(classifiers, labels, n_jobs=effort.n_jobs, **options)
     low, high = result.pvalue_interval
     return {
         "measure": measure,
@@ -321,7 +321,7 @@ def by_truth(collection: Collection, nearest: NDArray[np.float64], effort: Effor
     rng = np.random.default_rng(effort.seed)
     labels = [("the file's labels", 0, collection.labels)]
     for name, truth in truths.items():
-        labels += [(name, draw, drawn(rng, truth)) for draw in range(effort.n_draws)]
+        labels += [(name, draw, draw_labels(truth, rng)) for draw in range(effort.n_draws)]
     return [
         {
             "labels": name,

@@ -3,7 +3,6 @@
 import csv
 import hashlib
 import json
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 import hullcal as hc
-from experiments import tables
+from experiments import named, tables
 from experiments.deep_ensembles.training import Kind, predictions
 from experiments.tables import Rows
 
@@ -71,9 +70,7 @@ def rows(kind: Kind, folder: Path, settings: Sequence[Setting], *, n_jobs: int, 
             began = time.perf_counter()
             known = {"classifier": kind.name} | row(probs, labels, setting, n_jobs, seed) | made_of
             known["seconds"] = time.perf_counter() - began
-            unfinished = kept.with_suffix(".part")
-            unfinished.write_text(json.dumps(known), encoding="utf-8")
-            os.replace(unfinished, kept)
+            hc.io.write_atomic(kept, json.dumps(known), force=True)
         found.append(known)
     return found
 
@@ -103,9 +100,11 @@ def row(
         g = measure(n_bins=setting.n_bins)
         found[f"ece_{name}"] = g(later.mean(), truth)
         for null in NULLS:
-            result = hc.calibration_test(held, labels[first], measure=g, null=null, **options)
+            test = hc.simulation.Test.named(named(f"{g.name}:{setting.n_bins}", null))
+            result = test.run(held, labels[first], **options)
             found[f"p_{name}_{null}"] = result.pvalue
-            found[f"doubtful_{name}_{null}"] = result.doubtful
+            doubts = [note for note in result.notes if note.code == "too_few_rows"]
+            found[f"doubtful_{name}_{null}"] = bool(doubts)
         if setting.authors:
             scripts = hc.simulation.protocols.AUTHORS
             theirs = hc.calibration_test(

@@ -275,7 +275,7 @@ def draw_axes(rows: Rows, path: Path) -> None:
 
 
 def draw_calibrated(rows: Rows, path: Path) -> None:
-    """Rejections where one member is calibrated and none is the truth: refit alone should reject."""
+    """Rejections where one member is calibrated and none the truth: "refit" alone should reject."""
     with canvas.drawing(path, height=2.6) as figure:
         panels = figure.subplots(1, len(EVERYWHERE), sharey=True)
         for measure, ax in zip(EVERYWHERE, panels, strict=True):

@@ -1,8 +1,11 @@
 """Which data sets and which tests does each study consist of?"""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import hullcal as hc
+from experiments import named
 
 #: The seven settings of the paper's figures, in the order of their legend.
 SETTINGS = (
@@ -33,6 +36,8 @@ _REACH: dict[str, dict[str, tuple[str, ...]]] = {
 _TOGETHER = ("corner_outside", "carried_mixing")
 
 NULLS = ("paper", "maximized", "recentered", "stacked", "refit")
+#: Those that search every replicate.
+SEARCHING = ("recentered", "stacked", "refit")
 #: What one axis at a time departs from.
 CENTRE: dict[str, Any] = {"n_samples": 100, "n_members": 10, "n_classes": 10, "spread": 1.0}
 AXES: dict[str, tuple[Any, ...]] = {
@@ -68,6 +73,13 @@ class Part(NamedTuple):
         return hc.simulation.Grid(**self.settings)
 
 
+def tests(measures: Sequence[str], nulls: Sequence[str], minimizer: Any) -> list[Any]:
+    """Every measure with every null, by one search."""
+    plain = [hc.simulation.Test.named(named(g, null)) for g in measures for null in nulls]
+    search = hc.minimizers.resolve(minimizer)
+    return [replace(test, minimizer=search) for test in plain]
+
+
 def paper_figure(
     name: str, protocol: str, n_datasets: int, n_resamples: int = 100, minimizer: Any = None
 ) -> Part:
@@ -77,9 +89,8 @@ def paper_figure(
         PAPER_FIGURES[name]
         | {
             "scenario": SCENARIOS,
-            "measure": SETTINGS,
+            "test": tests(SETTINGS, ("paper",), minimizer or SEARCHES[protocol]),
             "protocol": protocol,
-            "minimizer": minimizer or SEARCHES[protocol],
             "n_datasets": n_datasets,
             "n_resamples": n_resamples,
         },
@@ -93,8 +104,9 @@ def switches(n_datasets: int, n_resamples: int = 100, minimizer: Any = None) -> 
     scripts = minimizer or SEARCHES["authors"]
 
     def part(name: str, protocol: str, search: Any = text, **reach: Any) -> Part:
-        where = {"scenario": SCENARIOS, "measure": SETTINGS} | reach
-        return Part(name, where | sizes | {"protocol": protocol, "minimizer": search})
+        asked = tests(reach.pop("measure", SETTINGS), ("paper",), search)
+        where = {"scenario": SCENARIOS, "test": asked, "protocol": protocol}
+        return Part(name, where | sizes | reach)
 
     return [
         part("paper", "paper"),
@@ -113,12 +125,8 @@ def nulls(n_datasets: int = WHOLE, n_resamples: int = 99, minimizer: Any = None)
 
     Numbers of data sets are those above, in the proportion of `n_datasets` to 200.
     """
-    common = {
-        "null": NULLS,
-        "n_resamples": n_resamples,
-        "minimizer": minimizer or "steepest",  # which every null can use
-        "alpha": (0.05, 0.2),
-    }
+    common = {"n_resamples": n_resamples, "alpha": (0.05, 0.2)}
+    search = minimizer or "steepest"  # which every null can use
 
     def share(number: int) -> int:
         return max(1, round(number * n_datasets / WHOLE))
@@ -126,7 +134,7 @@ def nulls(n_datasets: int = WHOLE, n_resamples: int = 99, minimizer: Any = None)
     def parts(
         name: str, numbers: tuple[int, int], measures: tuple[str, ...], **sizes: Any
     ) -> list[Part]:
-        settings = CENTRE | sizes | common | {"measure": measures}
+        settings = CENTRE | sizes | common | {"test": tests(measures, NULLS, search)}
         hypotheses: dict[str, dict[str, Any]] = {
             "level": {"scenario": ("S1", "S1_vertex")},
             "S2": {"scenario": "S2", "strength": S2_STRENGTHS},
@@ -148,8 +156,9 @@ def nulls(n_datasets: int = WHOLE, n_resamples: int = 99, minimizer: Any = None)
                 numbers = _DATASETS[value if axis == "n_samples" else CENTRE["n_samples"]]
                 found += parts(f"{axis}={value}", numbers, EVERYWHERE, **{axis: value})
     for n_samples, number in _DATASETS_CALIBRATED.items():
-        where = {"scenario": "calibrated", "n_samples": n_samples, "measure": EVERYWHERE}
-        settings = where | common | {"n_datasets": share(number)}
+        where = {"scenario": "calibrated", "n_samples": n_samples}
+        asked = {"test": tests(EVERYWHERE, NULLS, search)}
+        settings = where | common | asked | {"n_datasets": share(number)}
         found.append(Part(f"calibrated n_samples={n_samples}", settings))
     return found
 
@@ -164,9 +173,7 @@ def classes(n_datasets: int = 100, n_resamples: int = 59, minimizer: Any = None)
             "n_members": 10,
             "n_classes": (3, 10, 30, 100),
             "spread": 0.01,
-            "measure": ("ece_conf", "ece_cwise"),
-            "null": ("recentered", "stacked", "refit"),
-            "minimizer": minimizer or "pairwise",
+            "test": tests(("ece_conf", "ece_cwise"), SEARCHING, minimizer or "pairwise"),
             "n_datasets": n_datasets,
             "n_resamples": n_resamples,
             "alpha": (0.05, 0.2),
@@ -182,9 +189,9 @@ def budget(n_datasets: int = 200, n_resamples: int = 99) -> Part:
         | {
             "scenario": ("S1", "S3"),
             "strength": 0.2,
-            "measure": EVERYWHERE,
-            "null": ("recentered", "stacked", "refit"),
-            "minimizer": [f"pairwise:{budget}" for budget in BUDGETS],
+            "test": [
+                test for n in BUDGETS for test in tests(EVERYWHERE, SEARCHING, f"pairwise:{n}")
+            ],
             "n_datasets": n_datasets,
             "n_resamples": n_resamples,
             "alpha": (0.05, 0.2),

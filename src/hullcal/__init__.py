@@ -11,8 +11,13 @@ __version__ = "0.1.0"
 _HOME = {
     "assess": "assessment",
     "Assessment": "assessment",
+    "Assessments": "assessment",
     "calibration_test": "algorithm",
     "minimize": "algorithm",
+    "truth_test": "truth",
+    "TruthTestResult": "results",
+    "combine_evalues": "evidence",
+    "Monitor": "monitor",
     "adjust": "results",
     "CalibrationTestResult": "results",
     "ClassicalTestResult": "classical",
@@ -43,6 +48,7 @@ _ROOMS = (
     "report",
     "simplex",
     "simulation",
+    "testing",
     "uncertainty",
 )
 
@@ -60,6 +66,7 @@ if TYPE_CHECKING:
     from hullcal import report as report
     from hullcal import simplex as simplex
     from hullcal import simulation as simulation
+    from hullcal import testing as testing
     from hullcal import uncertainty as uncertainty
     from hullcal._validation import ApproximationWarning as ApproximationWarning
     from hullcal._validation import EngineError as EngineError
@@ -68,18 +75,23 @@ if TYPE_CHECKING:
     from hullcal.algorithm import calibration_test as calibration_test
     from hullcal.algorithm import minimize as minimize
     from hullcal.assessment import Assessment as Assessment
+    from hullcal.assessment import Assessments as Assessments
     from hullcal.assessment import assess as assess
     from hullcal.classical import ClassicalTestResult as ClassicalTestResult
+    from hullcal.evidence import combine_evalues as combine_evalues
     from hullcal.measures.ece_conf import ConfidenceECE as ConfidenceECE
     from hullcal.measures.ece_cwise import ClasswiseECE as ClasswiseECE
     from hullcal.measures.hl_cwise import HosmerLemeshow as HosmerLemeshow
     from hullcal.measures.skce import SKCE as SKCE
+    from hullcal.monitor import Monitor as Monitor
     from hullcal.preparation import from_binary as from_binary
     from hullcal.preparation import split as split
     from hullcal.results import CalibrationTestResult as CalibrationTestResult
     from hullcal.results import MinimizeResult as MinimizeResult
+    from hullcal.results import TruthTestResult as TruthTestResult
     from hullcal.results import adjust as adjust
     from hullcal.sets import ClassifierSet as ClassifierSet
+    from hullcal.truth import truth_test as truth_test
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
-from hullcal._validation import refusal
+from hullcal._validation import refusal, unknown
 
 Value = TypeVar("Value")
 
@@ -50,10 +50,10 @@ class Registry(Generic[Value]):
         name, number, parameter = given, self._number, self._parameter
         plain, colon, digits = name.partition(":") if isinstance(name, str) else ("", "", "")
         if plain not in self._values or (colon and number is None):
-            rule = f"must be one of {', '.join(self.available())}, or a {self._base.__name__}"
+            also = f", or a {self._base.__name__}"
             if parameter == "measure":
-                rule += " or a callable g(probs, labels)"
-            raise refusal(parameter, rule, f"{name!r:.80}", "Mind the spelling.")
+                also += " or a callable g(probs, labels)"
+            raise unknown(parameter, name, self.available(), also)
         value: Any = self._values[plain]
         if colon and number is not None:
             # "bins" of n_bins, "evaluations" of max_evaluations.

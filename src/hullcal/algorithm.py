@@ -18,13 +18,14 @@ from hullcal._validation import (
     check_integer,
     check_jobs,
     check_seed,
+    takes_rng,
     warn,
 )
 from hullcal.measures import Measure
-from hullcal.minimizers import Minimizer
+from hullcal.minimizers import Minima, Minimizer
 from hullcal.notes import Note
-from hullcal.nulls import ONE_CALIBRATED, Null
-from hullcal.objectives.base import Objective
+from hullcal.nulls import CALIBRATED, ONE_CALIBRATED, TRUTH, Null
+from hullcal.objectives.base import Floats, Objective
 from hullcal.objectives.opening import LabelledSet, open_set
 from hullcal.resampling import Loop, Progress, kept_seed
 from hullcal.results import CalibrationTestResult, MinimizeResult
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 
+@takes_rng
 def calibration_test(
     probs: ArrayLike | ClassifierSet,
     labels: ArrayLike | None,
@@ -46,6 +48,7 @@ def calibration_test(
     classes: ArrayLike | None = None,
     from_logits: bool = False,
     from_log: bool = False,
+    normalize: bool = False,
     engine: str | Client | None = None,
     stop_after: int | None = None,
     journal: str | Path | None = None,
@@ -59,18 +62,17 @@ def calibration_test(
     ----------
     probs : array-like of shape (n_samples, n_members, n_classes)
         Predictions of the members; (n_samples, n_classes) is one classifier; a list of M arrays
-        (n_samples, n_classes), a ClassifierSet and a dask array will do as well. With
-        ``engine="dask"`` also the path of a store, and then `labels` can be None if it has them.
+        (n_samples, n_classes) or a dict of them by name, a data frame in wide form, a ClassifierSet
+        or a dask array. With ``engine="dask"`` also the path of a store. `labels` can
+        be None if a store or a frame has them.
     labels : array-like of shape (n_samples,)
         Class indices; one-hot rows, or names with `classes`.
     measure : str, Measure or callable
         The calibration measure g; see `hullcal.measures.available()`. A callable g(probs, labels)
         is evaluated as Python.
     null : str or Null, optional
-        How the reference distribution is made, and so what is tested: "stacked", "recentered",
-        "maximized" and "paper" test "contains a calibrated classifier"; "refit" tests "contains the
-        truth". Left out: "stacked", or "recentered" with a note for predictions that do not fit into
-        memory.
+        How the reference distribution is made: "stacked", "recentered", "maximized" or "paper".
+        Left out: "stacked", or "recentered" with a note for predictions that do not fit into memory.
     minimizer : str or Minimizer
         The search over the simplex; data and replicates get the same budget.
     n_resamples : int
@@ -81,6 +83,8 @@ def calibration_test(
         Names of the classes in the order of the last axis.
     from_logits, from_log : bool
         Whether `probs` holds logits or log-probabilities.
+    normalize : bool
+        Whether rows of `probs` are divided by their sums, as for rounded probabilities or votes.
     engine : {None, "local", "dask"} or distributed.Client
         Backend: this machine, or the workers of a Dask cluster: those of a client, and with "dask"
         those of the current client or else processes on this machine, which a script must start below
@@ -123,7 +127,12 @@ def calibration_test(
         n_jobs=n_jobs,
     )
     alpha = check_level(alpha, loop.n_resamples)
-    given: dict[str, Any] = {"classes": classes, "from_logits": from_logits, "from_log": from_log}
+    given: dict[str, Any] = {
+        "classes": classes,
+        "from_logits": from_logits,
+        "from_log": from_log,
+        "normalize": normalize,
+    }
     with open_set(probs, labels, engine=engine, **given) as data:
         return algorithm_1(data, g, reference, search, loop, alpha=alpha, progress=progress)
 
@@ -139,63 +148,73 @@ def algorithm_1(
     progress: bool | Progress,
 ) -> CalibrationTestResult:
     """Algorithm 1 on data that are open, with options that were checked."""
-    reference, search = settled(data, measure, null, minimizer)
-    in_memory = _in_memory(measure, reference, search)
+    reference, search, in_memory = settled(data, measure, null, minimizer)
     objective = data.objective(measure, in_memory=in_memory, n_jobs=loop.n_jobs)  # λ ↦ g(p_λ, D)
-    settings: dict[str, Any] = {
-        "measure": objective.measure.settings(),
-        "minimizer": search.settings(),
-        "null": reference.settings(),
-    }
+    described = _described(data, objective, reference, search, loop)
+    hypothesis = reference.hypothesis if data.n_members > 1 else ONE_CALIBRATED
+    kept = {"version": hullcal.__version__, "D": loop.n_resamples, "M": data.n_members}
+    with loop.opened(kept | described, progress) as running:
+        best = reference.line_7(objective, search, running)  # line 7: t, the smallest g(p_λ, D)
+        running.check_data(float(best.values[0]), objective.fingerprint)
+        null_values, n_evaluations = lines_1_to_5(objective, best, reference, search, running)
+        notes = _impossible(objective, hypothesis)
+        notes += reference.notes(objective, best, running)
+    if null is None and reference.name != nulls.USUAL:
+        notes += (Note("beyond_memory", {"null": reference.name, "usual": nulls.USUAL}),)
+    return CalibrationTestResult(  # its critical_value is line 6, its rejected line 8
+        statistic=float(best.means[0]),
+        minimum=float(best.values[0]),
+        weights=data.distinct.share(best.weights[0]),
+        null_distribution=null_values,
+        n_evaluations=int(best.n_evaluations[0]) + n_evaluations,
+        converged=bool(best.converged[0]),
+        alpha=alpha,
+        hypothesis=hypothesis,
+        members=data.members,
+        notes=data.notes + notes + loop.notes(len(null_values)),
+        **described,
+    )
+
+
+def lines_1_to_5(
+    objective: Objective, best: Minima, null: Null, minimizer: Minimizer, loop: Loop
+) -> tuple[Floats, int]:
+    """The null values, those of the largest p-value if there are several worlds; all evaluations."""
+    statistic, largest, n_evaluations = float(best.means[0]), -1.0, 0
+    together, n_jobs = null.together(objective, minimizer), objective.threads(loop.n_jobs)
+    worlds = null.worlds(objective, best, loop)
+    for part, world in enumerate(worlds):
+        # Only "paper" draws rows (line 2) and λ0 (line 3); the others keep rows or take λ from the data.
+        draw = null.replicates(objective, world, loop)  # lines 2 to 4: D_d
+
+        def line_5(first: int, last: int, draw: Callable[..., Any] = draw) -> Floats:
+            return null.statistic(draw(first, last), minimizer, loop)  # line 5: t_0,d
+
+        how = {"together": together, "n_jobs": n_jobs, "part": part, "of_parts": len(worlds)}
+        found = loop.run(line_5, statistic, **how)  # line 1: for d = 1, ..., D
+        n_evaluations += int(found[:, 1].sum())
+        p = pvalues.monte_carlo(statistic, found[:, 0])
+        if p > largest:
+            largest, values = p, found[:, 0]
+    return values, n_evaluations
+
+
+def _described(
+    data: LabelledSet, objective: Objective, null: Null, minimizer: Minimizer, loop: Loop
+) -> dict[str, Any]:
+    """What is asked of which data: fields of the result, and what a journal must agree in."""
+    tools: dict[str, Any] = {"measure": objective.measure, "minimizer": minimizer, "null": null}
+    settings: dict[str, Any] = {name: tool.settings() for name, tool in tools.items()}
     if loop.stop_after is not None:
         # D too, as such a run may leave fewer null values.
         settings |= {"stop_after": loop.stop_after, "n_resamples": loop.n_resamples}
-    names: dict[str, Any] = {
-        "measure": measure.name,
-        "null": reference.name,
-        "minimizer": search.name,
-    }
-    sizes: dict[str, Any] = {"n_samples": data.n_samples, "n_classes": data.n_classes}
-    configuration = {
-        "version": hullcal.__version__,
+    return {
+        **{name: tool.name for name, tool in tools.items()},
         "settings": settings,
         "seed": loop.seed,
-        "D": loop.n_resamples,
-        "M": data.n_members,
-        **names,
-        **sizes,
+        "n_samples": data.n_samples,
+        "n_classes": data.n_classes,
     }
-    with loop.opened(configuration, progress) as running:
-        line_7 = search.observed if reference.searches_replicates else search.best
-        best = line_7(objective, running.key)
-        running.check_data(float(best.values[0]), objective)
-        replicates = reference.distribution(objective, best, search, running)  # lines 1 to 5
-    found = {
-        "statistic": float(best.means[0]),
-        "minimum": float(best.values[0]),
-        "weights": best.weights[0],
-        "converged": bool(best.converged[0]),
-        "notes": (),
-        **replicates,
-    }
-    found["weights"] = data.distinct.share(found["weights"])
-    found["n_evaluations"] += int(best.n_evaluations[0])
-    found["notes"] = (*data.notes, *_impossible(objective), *found["notes"])
-    if null is None and reference.name != nulls.USUAL:
-        beyond = Note("beyond_memory", {"null": reference.name, "usual": nulls.USUAL})
-        found["notes"] += (beyond,)
-    found["notes"] += loop.notes(len(found["null_distribution"]))
-    # Lines 6 and 8 are properties of the result: its critical value, and whether it is rejected.
-    return CalibrationTestResult(
-        **found,
-        **names,
-        **sizes,
-        alpha=alpha,
-        hypothesis=reference.hypothesis if data.n_members > 1 else ONE_CALIBRATED,
-        settings=settings,
-        seed=loop.seed,
-        members=data.members,
-    )
 
 
 def check_loop(
@@ -206,6 +225,7 @@ def check_loop(
     journal: str | Path | None,
     rng: int | np.random.Generator | None,
     n_jobs: int,
+    least: int = 1,
 ) -> Loop:
     """How replicates are to be run, checked before data are looked at."""
     if null is not None and not null.one_by_one:
@@ -216,7 +236,7 @@ def check_loop(
                     f'got {str(value)!r}. Leave it out, or use null="stacked".'
                 )
     return Loop(
-        n_resamples=check_integer(n_resamples, "n_resamples", 1),
+        n_resamples=check_integer(n_resamples, "n_resamples", least),
         seed=check_seed(rng if rng is not None or journal is None else kept_seed(journal)),
         n_jobs=check_jobs(n_jobs),
         stop_after=None if stop_after is None else check_integer(stop_after, "stop_after", 2),
@@ -227,7 +247,7 @@ def check_loop(
 def check_level(alpha: float, n_resamples: int) -> float:
     """The level, checked; a warning if so many resamples cannot reject at it."""
     alpha = check_fraction(alpha, "alpha")
-    if pvalues.rejections_allowed(n_resamples, alpha) == 0:
+    if n_resamples and pvalues.rejections_allowed(n_resamples, alpha) == 0:
         warn(
             f"no p-value of {n_resamples} resamples can be {alpha:g} or less, so nothing can be "
             f"rejected; the smallest `n_resamples` that could is "
@@ -238,29 +258,32 @@ def check_level(alpha: float, n_resamples: int) -> float:
 
 def settled(
     data: LabelledSet, measure: Measure, null: Null | None, minimizer: Minimizer
-) -> tuple[Null, Minimizer]:
-    """The null for these data and the search with its budget; refused if these data have no answer."""
+) -> tuple[Null, Minimizer, bool]:
+    """The null for these data, the search with its budget, and whether they need predictions.
+
+    Refused if these data have no answer.
+    """
     usual = nulls.USUAL if data.fits_memory else nulls.BEYOND_MEMORY
-    reference = nulls.resolve(usual if null is None else null)
+    reference = nulls.resolve(usual) if null is None else null
     # A null that searches but once, whatever it does with replicates, can search for longer.
     in_test = reference.one_by_one
-    search = minimizer.budgeted(in_test=in_test, easy=in_test and measure.easily_searched)
+    search = minimizer.budgeted(in_test=in_test, easy=in_test and "easy" in measure.traits)
+    in_memory = reference.needs_predictions(measure) or "predictions" in search.needs
     measure.check(data.n_samples)
     search.check(measure, data.n_members)
     reference.check(measure, search)
-    data.check(measure, in_memory=_in_memory(measure, reference, search))
-    return reference, search
+    data.check(measure, in_memory=in_memory)
+    return reference, search, in_memory
 
 
-def _in_memory(measure: Measure, null: Null, minimizer: Minimizer) -> bool:
-    return null.needs_predictions(measure) or minimizer.needs_predictions
-
-
-def _impossible(objective: Objective) -> tuple[Note, ...]:
+def _impossible(objective: Objective, hypothesis: str) -> tuple[Note, ...]:
+    """Labels with probability 0 under every member; calibrated confidence claims nothing of them."""
     n_rows = objective.impossible()
-    return (Note("impossible", {"n_rows": n_rows}),) if n_rows > 0 else ()
+    refutes = hypothesis == TRUTH or objective.measure.notion in ("classwise", "strong")
+    return (Note("impossible", {"n_rows": n_rows, "refutes": refutes}),) if n_rows > 0 else ()
 
 
+@takes_rng
 def minimize(
     probs: ArrayLike | ClassifierSet,
     labels: ArrayLike,
@@ -270,6 +293,7 @@ def minimize(
     classes: ArrayLike | None = None,
     from_logits: bool = False,
     from_log: bool = False,
+    normalize: bool = False,
     rng: int | np.random.Generator | None = None,
 ) -> MinimizeResult:
     """Find the weights of the best calibrated combination (line 7 of Algorithm 1).
@@ -289,14 +313,20 @@ def minimize(
     g = measures.resolve(measure)
     search = minimizers.resolve(minimizer).budgeted(in_test=False)
     seed = check_seed(rng)
-    options: dict[str, Any] = {"classes": classes, "from_logits": from_logits, "from_log": from_log}
+    options: dict[str, Any] = {
+        "classes": classes,
+        "from_logits": from_logits,
+        "from_log": from_log,
+        "normalize": normalize,
+    }
     with open_set(probs, labels, **options) as data:
         g.check(data.n_samples)
         search.check(g, data.n_members)
-        data.check(g, in_memory=search.needs_predictions)
-        objective = data.objective(g, in_memory=search.needs_predictions, n_jobs=1)
+        in_memory = "predictions" in search.needs
+        data.check(g, in_memory=in_memory)
+        objective = data.objective(g, in_memory=in_memory, n_jobs=1)
         minima = search.best(objective, key_of(seed))
-        notes = data.notes + _impossible(objective)
+        notes = data.notes + _impossible(objective, CALIBRATED)
     return MinimizeResult(
         weights=data.distinct.share(minima.weights[0]),
         value=float(minima.values[0]),

@@ -87,6 +87,18 @@ class ReliabilityTable:
     confidence: NDArray[np.float64]
     accuracy: NDArray[np.float64]
 
+    @property
+    def points(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Confidence and accuracy of the bins with rows."""
+        full = self.counts > 0
+        return self.confidence[full], self.accuracy[full]
+
+    @property
+    def gap(self) -> float:
+        """Calibration error: distance from the diagonal, averaged over the rows."""
+        off = self.counts * np.abs(self.accuracy - self.confidence)
+        return float(np.nansum(off) / self.counts.sum())
+
 
 def reliability_table(probs: ArrayLike, labels: ArrayLike, *, n_bins: int = 10) -> ReliabilityTable:
     """Confidence and accuracy of the predicted class per equal-width bin; NaN where a bin is empty.
@@ -95,9 +107,16 @@ def reliability_table(probs: ArrayLike, labels: ArrayLike, *, n_bins: int = 10) 
     array([nan, 0.5])
     """
     predictions, classes = check_single(probs, labels)
-    n_bins = check_integer(n_bins, "n_bins", 1)
     top = predictions.argmax(axis=1)
-    confidence = predictions[np.arange(len(top)), top].astype(np.float64)
+    return event_table(predictions[np.arange(len(top)), top], top == classes, n_bins)
+
+
+def event_table(
+    predicted: NDArray[np.floating], came_true: NDArray[np.bool_], n_bins: int = 10
+) -> ReliabilityTable:
+    """The same of any event, from its probability in each row and whether it came true."""
+    n_bins = check_integer(n_bins, "n_bins", 1)
+    confidence = predicted.astype(np.float64)
     index = bins_of(confidence, n_bins)
     counts = np.bincount(index, minlength=n_bins)
     with np.errstate(invalid="ignore"):
@@ -105,5 +124,5 @@ def reliability_table(probs: ArrayLike, labels: ArrayLike, *, n_bins: int = 10) 
             edges=np.arange(n_bins + 1) / n_bins,
             counts=counts,
             confidence=np.bincount(index, confidence, minlength=n_bins) / counts,
-            accuracy=np.bincount(index, top == classes, minlength=n_bins) / counts,
+            accuracy=np.bincount(index, came_true, minlength=n_bins) / counts,
         )

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, cmp_to_key
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-#: Digits of a trait that do not depend on the order in which rows were added up.
-_DIGITS = 10
+#: To the digits of a trait that do not depend on the order in which rows were added up.
+_ROUNDED = "{:.10g}".format
 #: Rows that are compared, or whose traits are added up, at a time.
 _ROWS = 2**14
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Distinct:
     """The distinct members, numbered by their traits.
 
@@ -42,20 +42,19 @@ class Distinct:
         return found.numbered(traits(probs, found.positions))
 
     @classmethod
-    def ranked(cls, parts: Iterable[Sequence[int]]) -> Distinct:
+    def ranked(cls, parts: Sequence[Sequence[int]]) -> Distinct:
         """From the ranks of members in consecutive parts of the rows; earlier parts count more."""
-        keys = list(zip(*parts, strict=True))
-        order = sorted(set(keys))
-        positions = np.array([keys.index(key) for key in order])
-        return cls(positions, np.array([order.index(key) for key in keys]))
+        found = np.unique(np.array(parts), axis=1, return_index=True, return_inverse=True)
+        return cls(found[1], found[2].ravel())
 
     def numbered(self, of_distinct: NDArray[np.float64]) -> Distinct:
         """The same members, numbered by their traits; equal traits stay in the order of before."""
-        keys = [_rounded(value) for value in of_distinct]
-        order = np.array(sorted(range(len(keys)), key=keys.__getitem__))
+        # Rounded, since sums differ in their last digits with the order of rows.
+        rounded = np.array([*map(_ROUNDED, of_distinct)], dtype=np.float64)
+        order = np.argsort(rounded, kind="stable")
         return Distinct(self.positions[order], np.argsort(order)[self.owner])
 
-    @property
+    @cached_property
     def copies(self) -> NDArray[np.int64]:
         """How often each distinct member was given."""
         return np.bincount(self.owner)
@@ -81,9 +80,13 @@ class Distinct:
 
 def ranks(probs: NDArray[Any]) -> list[int]:
     """The members of some rows in lexicographic order; those that are equal have one rank."""
+    few = probs[:2].transpose(1, 0, 2).reshape(probs.shape[1], -1)
+    different, found = np.unique(few, axis=0, return_inverse=True)
+    if len(different) == len(few):
+        return found.ravel().tolist()
 
     def compare(a: int, b: int) -> int:
-        # Few rows at first, where most members differ, then more.
+        # Few rows at first, then more.
         first, size = 0, 2
         while first < len(probs):
             ours, theirs = probs[first : first + size, a], probs[first : first + size, b]
@@ -94,11 +97,11 @@ def ranks(probs: NDArray[Any]) -> list[int]:
             first, size = first + size, min(8 * size, _ROWS)
         return 0
 
-    order = sorted(range(probs.shape[1]), key=functools.cmp_to_key(compare))
-    found = [0] * len(order)
+    order = sorted(range(probs.shape[1]), key=cmp_to_key(compare))
+    ranked = [0] * len(order)
     for before, member in itertools.pairwise(order):
-        found[member] = found[before] + abs(compare(before, member))
-    return found
+        ranked[member] = ranked[before] + abs(compare(before, member))
+    return ranked
 
 
 def traits(probs: NDArray[Any], positions: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -117,7 +120,3 @@ def traits(probs: NDArray[Any], positions: NDArray[np.int64]) -> NDArray[np.floa
             rows = np.ascontiguousarray(rows, dtype=np.float64)
         add_traits(rows, positions, total)
     return total
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.{_DIGITS}g}")

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hullcal._compiled.exponential import decays, short_decays
 from hullcal._compiled.jit import compiled
-from hullcal._validation import InvalidInputError, check_positive
+from hullcal._validation import InvalidInputError, check_positive, unknown
 
 #: Rows that enter the median heuristic at most.
 MEDIAN_ROWS = 1000
@@ -84,10 +84,7 @@ def kernel_named(kernel: str | Kernel, bandwidth: float | Literal["median"]) -> 
     if isinstance(kernel, ExponentialTV | GaussianTV):
         return kernel
     if not isinstance(kernel, str) or kernel not in forms:
-        raise InvalidInputError(
-            f"`kernel` must be one of {sorted(forms)} or a Kernel; got {kernel!r:.80}. Mind the "
-            "spelling."
-        )
+        raise unknown("kernel", kernel, sorted(forms), ", or a Kernel")
     return forms[kernel](bandwidth=bandwidth)
 
 

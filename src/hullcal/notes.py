@@ -15,8 +15,8 @@ _TEXTS = {
     "needless_logits": "from_logits=True, though every row was a probability vector already",
     "impossible": "every member gives the label of {n_rows} rows probability 0, so the log score of "
     "every combination is infinite; likelihoods leave these rows out",
-    "beyond_memory": "predictions do not fit into memory, so null {null} was used instead of {usual}; "
-    "it needs many rows in every bin",
+    "beyond_memory": "predictions are on workers or do not fit into memory, so null {null} was used "
+    "instead of {usual}; it needs many rows in every bin",
     "stopped": "stopped at resample {resample} of {of_resamples}, the number {stop_after} to reach the "
     "statistic",
     "too_few_rows": "too few rows for so many cells: resampled rows make {share:.2f} of the noise that "

@@ -13,8 +13,9 @@ from hullcal._validation import (
     check_dtype,
     check_fraction,
     check_seed,
-    label_array,
+    paired,
     refusal,
+    takes_rng,
 )
 
 __all__ = ["from_binary", "split"]
@@ -59,6 +60,7 @@ def from_binary(p: Any) -> NDArray[Any]:
     return np.stack([1 - ones, ones], axis=-1)
 
 
+@takes_rng
 def split(
     probs: Any, labels: Any, *, fraction: float = 0.5, rng: Any = 0
 ) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
@@ -89,32 +91,14 @@ def split(
     (1, 3)
     """
     fraction = check_fraction(fraction, "fraction")
-    given = as_array(probs, "probs", member_ndim=2)
-    truth = label_array(labels)
-    _check_rows(given.array, truth)
-    first, second = _two_parts(len(truth), fraction, check_seed(rng))
+    given, truth = paired(probs, labels)
+    if given.array.ndim not in (2, 3) or len(given.array) < 2:
+        rule = "must have at least 2 rows to split, and two or three axes"
+        raise refusal("probs", rule, f"shape {given.array.shape}", "Pass more rows.")
+    size = min(max(round(fraction * len(truth)), 1), len(truth) - 1)  # neither part is empty
+    order = np.random.default_rng(check_seed(rng)).permutation(len(truth))
+    first, second = np.sort(order[:size]), np.sort(order[size:])
     # numpy has no bfloat16: as float32 the rows would look far too coarse for their type.
     keep = given.precision is BFLOAT16 and hasattr(probs, "shape")
     rows = probs if keep else given.array
     return (rows[first], truth[first]), (rows[second], truth[second])
-
-
-def _check_rows(probs: NDArray[Any], labels: NDArray[Any]) -> None:
-    came = f"`probs` of shape {probs.shape} and `labels` of shape {labels.shape}"
-    if probs.ndim not in (2, 3):
-        rule = "must have shape (n_samples, n_members, n_classes) or (n_samples, n_classes)"
-        raise refusal("probs", rule, came, "The order is `split(probs, labels)`.")
-    if labels.ndim == 0 or len(labels) != len(probs):
-        rule = "and `labels` must have the same number of samples, on the first axis"
-        raise refusal("probs", rule, came, "Pass predictions and labels of the same rows.")
-    if len(probs) < 2:
-        raise refusal("probs", "must have at least 2 rows to split", came, "Pass more rows.")
-
-
-def _two_parts(
-    n_samples: int, fraction: float, seed: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Choose rows without replacement; both parts in ascending order, neither empty."""
-    size = min(max(round(fraction * n_samples), 1), n_samples - 1)
-    order = np.random.default_rng(seed).permutation(n_samples)
-    return np.sort(order[:size]), np.sort(order[size:])

@@ -17,7 +17,6 @@ from hullcal._compiled.streams import key_of
 from hullcal._validation import InvalidInputError
 from hullcal.io.journal import Journal, check_folder, columns_of, configuration_of
 from hullcal.notes import Note
-from hullcal.objectives.base import Objective
 from hullcal.progress import reporting
 from hullcal.pvalues import exceeds
 from hullcal.threads import blocks, in_order
@@ -31,7 +30,7 @@ Block = Callable[[int, int], Floats]
 _WAVE = 2
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Loop:
     """How replicates are run: how many, from which stream, on how many threads."""
 
@@ -42,9 +41,11 @@ class Loop:
     stop_after: int | None = None
     #: The folder where finished resamples are kept.
     folder: str | Path | None = None
-    #: What is told of progress, and the journal, while the loop is open.
+    #: What reports progress, and the journal, while the loop is open.
     progress: Progress | None = None
     journal: ResamplingJournal | None = None
+    #: The number of resamples last reported.
+    told: int = 0
 
     @cached_property
     def key(self) -> NDArray[np.uint64]:
@@ -56,8 +57,10 @@ class Loop:
         """This loop with its progress and its journal, continued or begun."""
         with ExitStack() as stack:
             report = stack.enter_context(reporting(progress))
-            kept = stack.enter_context(kept_in(self.folder, configuration))
-            yield replace(self, progress=report, journal=kept)
+            journal = None
+            if self.folder is not None:
+                journal = stack.enter_context(kept_in(self.folder, configuration))
+            yield replace(self, progress=report, journal=journal, told=0)
 
     def run(
         self,
@@ -66,16 +69,16 @@ class Loop:
         *,
         together: int,
         n_jobs: int,
-        progress: Progress | None = None,
-        part: str = "",
+        part: int = 0,
+        of_parts: int = 1,
     ) -> Floats:
         """Replicates in blocks of at most `together`, (n_resamples, 2); no split changes a value.
 
-        A null that runs several loops names them as `part` of the journal.
+        Progress counts the resamples of all parts; the journal keeps each part by itself.
         """
-        n, report = self.n_resamples, progress or self.progress
+        n = self.n_resamples
         if self.journal is not None:
-            block = self.journal.keeping(part, block)
+            block = self.journal.keeping(f"part {part}", block)
         out = np.empty((n, 2))
         wave = n if self.stop_after is None else _WAVE * self.stop_after
         for begin in range(0, n, wave):
@@ -86,19 +89,27 @@ class Loop:
             found = in_order(lambda ends: block(*ends), bounds, n_jobs=n_jobs)
             for (first, last), values in zip(bounds, found, strict=True):
                 out[first:last] = values
-                if report is not None:
-                    report(last, n)
-            enough = self._enough(out[:end, 0], statistic)
-            if enough is not None:
-                if report is not None:
-                    report(n, n)
-                return out[:enough]
+                self.report((part * n + last) // of_parts)
+            if self.stop_after is not None:
+                # Besag and Clifford (1991) stop at the l-th value, the h-th to reach the statistic,
+                # with the p-value h / l. Without that last value the usual formula says the same of
+                # the others: (1 + (h - 1)) / (1 + (l - 1)).
+                reached = np.flatnonzero(exceeds(out[:end, 0], statistic))
+                if len(reached) >= self.stop_after:
+                    self.report((part + 1) * n // of_parts)
+                    return out[: reached[self.stop_after - 1]]
         return out
 
-    def check_data(self, statistic: float, objective: Objective) -> None:
+    def report(self, done: int) -> None:
+        """Tell how many resamples are done, if somebody asked and more are done than before."""
+        if self.progress is not None and done > self.told:
+            self.told = done
+            self.progress(done, self.n_resamples)
+
+    def check_data(self, statistic: float, fingerprint: Callable[[], Floats]) -> None:
         """Refuse a journal of other data."""
         if self.journal is not None:
-            self.journal.check_data(statistic, objective.fingerprint())
+            self.journal.check_data(statistic, fingerprint())
 
     def notes(self, n_kept: int) -> tuple[Note, ...]:
         """What to know of a run that left so many null values."""
@@ -106,18 +117,6 @@ class Loop:
         if n_kept == n:
             return ()
         return (Note("stopped", {"resample": n_kept + 1, "of_resamples": n, "stop_after": h}),)
-
-    def _enough(self, values: Floats, statistic: float) -> int | None:
-        """How many null values to keep once enough of them have reached the statistic.
-
-        Besag and Clifford (1991) stop at the l-th value, the h-th to reach the statistic, with the
-        p-value h / l. Without that last value the usual formula says the same of the others:
-        (1 + (h - 1)) / (1 + (l - 1)).
-        """
-        if self.stop_after is None:
-            return None
-        reached = np.flatnonzero(exceeds(values, statistic))
-        return int(reached[self.stop_after - 1]) if len(reached) >= self.stop_after else None
 
 
 _DATA = "data"
@@ -181,13 +180,8 @@ class ResamplingJournal:
 
 
 @contextmanager
-def kept_in(
-    folder: str | Path | None, configuration: Mapping[str, Any]
-) -> Iterator[ResamplingJournal | None]:
-    """The folder's journal, continued or begun; None without a folder."""
-    if folder is None:
-        yield None
-        return
+def kept_in(folder: str | Path, configuration: Mapping[str, Any]) -> Iterator[ResamplingJournal]:
+    """The folder's journal, continued or begun."""
     place = check_folder(folder, "journal")
     place.mkdir(parents=True, exist_ok=True)
     with Journal.open(place, configuration, resume=True, parameter="journal") as journal:

@@ -15,7 +15,17 @@ from numpy.typing import NDArray
 from hullcal import pvalues
 from hullcal._validation import InvalidInputError, check_fraction
 from hullcal.notes import Note
-from hullcal.words import result_in_words, weights_in_words
+from hullcal.words import (
+    direction,
+    facts_of,
+    headline,
+    in_html,
+    result_in_words,
+    verdict,
+    weights_in_words,
+)
+
+_ARRAYS = {"weights", "null_distribution", "pool", "surprise_probabilities"}
 
 
 def _plain(value: Any) -> Any:
@@ -24,7 +34,7 @@ def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else copy.deepcopy(value)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Result:
     """Frozen data with a dictionary form that JSON can hold."""
 
@@ -60,7 +70,7 @@ class Result:
                 f"not a {cls.__name__}: missing or unknown fields {odd}. Pass what `to_dict` gave."
             )
         values = dict(data)
-        for name in {"weights", "null_distribution"} & names:
+        for name in _ARRAYS & names:
             try:
                 values[name] = np.asarray(values[name], dtype=np.float64)
             except (TypeError, ValueError) as error:
@@ -68,8 +78,9 @@ class Result:
                     f"not a {cls.__name__}: `{name}` must be numbers; got {values[name]!r:.80}. "
                     "Pass what `to_dict` gave."
                 ) from error
-        if "members" in names and values["members"] is not None:
-            values["members"] = tuple(values["members"])
+        for name in {"members", "surprises", "impossible"} & names:
+            if values[name] is not None:
+                values[name] = tuple(values[name])
         try:
             values["notes"] = tuple(Note.from_dict(note) for note in values["notes"])
         except (KeyError, TypeError, ValueError) as error:
@@ -87,7 +98,7 @@ class Result:
         return hash(tuple(getattr(self, each.name) for each in fields(self) if each.type == "str"))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class MinimizeResult(Result):
     """Line 7 of Algorithm 1: the best weights a search found.
 
@@ -129,63 +140,22 @@ class MinimizeResult(Result):
             f"({self.minimizer}, {self.n_evaluations} evaluations, {end})"
         )
 
+    def __repr__(self) -> str:
+        return f"<MinimizeResult: {str(self).partition(chr(10))[0]}>"
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CalibrationTestResult(Result):
-    """A test of a classifier set: Algorithm 1 from statistic to decision.
+    def _repr_html_(self) -> str:
+        best, how = str(self).split("\n")
+        return in_html(best, {"search": how.strip("()")})
 
-    Attributes
-    ----------
-    statistic : float
-        t, what is compared with the null values. Under the null "paper" that is the minimum. Nulls that
-        search every replicate compare a mean over points where the search ended, which a few rows
-        move less than the smallest of them. Under "maximized" it is the measure where the p-value is
-        largest.
-    minimum : float
-        The measure at `weights`, the smallest value that the search found over the hull (null
-        "maximized": the statistic).
-    weights : ndarray of shape (n_members,)
-        The combination with that value. Fitted to the tested rows; expect worse calibration on new
-        data.
-    null_distribution : ndarray of shape (n_resamples,)
-        Values of the statistic under the hypothesis.
-    alpha : float
-    hypothesis : str
-        What was tested, in words.
-    measure, null, minimizer : str
-    settings : dict
-        Settings of measure, minimizer and null, and of the run.
-    n_evaluations : int
-        Evaluations of the measure in the search of the data and in all replicates together.
-    converged : bool
-        Whether the search on the data could not improve the point by its own steps; no proof of a
-        global minimum.
-    seed : int
-        Gives the same result again as `rng`.
-    n_samples, n_classes : int
-    members : tuple of str, or None
-        Names of the members.
-    notes : tuple of Note
-        What was done to the input, and what to know about the run.
-    """
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class _Tested(Result):
+    """A statistic, its null values and the decision that follows from them."""
 
     statistic: float
-    minimum: float
-    weights: NDArray[np.float64]
     null_distribution: NDArray[np.float64]
     alpha: float
-    hypothesis: str
-    measure: str
-    null: str
-    minimizer: str
-    settings: dict[str, Any]
-    n_evaluations: int
-    converged: bool
-    seed: int
-    n_samples: int
-    n_classes: int
-    members: tuple[str, ...] | None = None
-    notes: tuple[Note, ...] = ()
+    weights: NDArray[np.float64]
 
     @property
     def n_resamples(self) -> int:
@@ -234,12 +204,170 @@ class CalibrationTestResult(Result):
         return low <= self.alpha <= high
 
     @property
-    def doubtful(self) -> bool:
-        """Whether a note says that the p-value may be too small."""
-        return any(note.code == "too_few_rows" for note in self.notes)
+    def headline(self) -> str:
+        """Rejected, Not rejected, Borderline, Inconclusive or Impossible."""
+        return headline(self)
 
     def __str__(self) -> str:
         return result_in_words(self)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {verdict(self)}>"
+
+    def _repr_html_(self) -> str:
+        return in_html(verdict(self), facts_of(self), self.headline)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class TruthTestResult(_Tested):
+    """A likelihood test of "the hull contains the truth".
+
+    Attributes
+    ----------
+    statistic : float
+        Logarithm of the likelihood ratio of alternatives to the best combination, averaged; infinite
+        if a label has probability 0 by every member.
+    null_distribution : ndarray of shape (n_resamples,)
+        The statistic for labels drawn from the best combination.
+    log_evalue : float
+        Natural logarithm of `evalue`, which can be too large for a float.
+    alpha : float
+    hypothesis : str
+        What was tested, in words.
+    weights : ndarray of shape (n_members,)
+        The combination of greatest likelihood.
+    log_likelihood : float
+        Its log-likelihood.
+    gap : float
+        No combination has a log-likelihood that is larger by more than this.
+    temperature : float
+        What the logits of that combination should be divided by: above 1 it is overconfident.
+    pool : ndarray of shape (1 + n_members,)
+        Coefficients of the fitted pool: of the combination itself, then of each member. A member
+        with a negative one has more weight in the combination than its predictions deserve.
+    surprises : tuple of int
+        The ten rows whose labels the combination finds least likely; empty on a cluster.
+    surprise_probabilities : ndarray
+        The probabilities of these labels.
+    impossible : tuple of int
+        Rows whose label has probability 0 by every member; empty on a cluster, where a note counts
+        them.
+    settings : dict
+    seed : int
+        Gives the same result again as `rng`.
+    n_samples, n_classes : int
+    members : tuple of str, or None
+        Names of the members.
+    notes : tuple of Note
+    """
+
+    log_evalue: float
+    hypothesis: str
+    log_likelihood: float
+    gap: float
+    temperature: float
+    pool: NDArray[np.float64]
+    surprises: tuple[int, ...]
+    surprise_probabilities: NDArray[np.float64]
+    impossible: tuple[int, ...]
+    settings: dict[str, Any]
+    seed: int
+    n_samples: int
+    n_classes: int
+    members: tuple[str, ...] | None = None
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def evalue(self) -> float:
+        """Evidence against the hypothesis: at least 1/alpha with probability alpha at most under it."""
+        return math.exp(min(self.log_evalue, _LARGEST)) if self.log_evalue < _LARGEST else math.inf
+
+    @cached_property
+    def pvalue(self) -> float:
+        """(1 + number of null values that reach the statistic) / (1 + D); min(1, 1/e) if D = 0."""
+        if self.n_resamples == 0:
+            return min(1.0, math.exp(-max(self.log_evalue, 0.0)))
+        return pvalues.monte_carlo(self.statistic, self.null_distribution)
+
+    @cached_property
+    def pvalue_interval(self) -> tuple[float, float]:
+        """Where the p-value of infinitely many resamples lies, with 95 % confidence."""
+        if self.n_resamples == 0:
+            return self.pvalue, self.pvalue
+        return super().pvalue_interval
+
+    @property
+    def critical_value(self) -> float:
+        """A statistic above it is rejected at `alpha`; infinite without resamples."""
+        return super().critical_value if self.n_resamples else math.inf
+
+    @property
+    def too_close_to_call(self) -> bool:
+        """Whether more resamples could change the decision."""
+        return self.n_resamples > 0 and super().too_close_to_call
+
+    @property
+    def direction(self) -> str:
+        """Whether the best combination is overconfident, in words."""
+        return direction(self.temperature)
+
+
+#: The logarithm from which on e-values are infinite as floats.
+_LARGEST = 709.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class CalibrationTestResult(_Tested):
+    """A test of a classifier set: Algorithm 1 from statistic to decision.
+
+    Attributes
+    ----------
+    statistic : float
+        t, what is compared with the null values. Under the null "paper" that is the minimum. Nulls that
+        search every replicate compare a mean over points where the search ended, which a few rows
+        move less than the smallest of them. Under "maximized" it is the measure where the p-value is
+        largest.
+    minimum : float
+        The measure at `weights`, the smallest value that the search found over the hull (null
+        "maximized": the statistic).
+    weights : ndarray of shape (n_members,)
+        The combination with that value. Fitted to the tested rows; expect worse calibration on new
+        data.
+    null_distribution : ndarray of shape (n_resamples,)
+        Values of the statistic under the hypothesis.
+    alpha : float
+    hypothesis : str
+        What was tested, in words.
+    measure, null, minimizer : str
+    settings : dict
+        Settings of measure, minimizer and null, and of the run.
+    n_evaluations : int
+        Evaluations of the measure in the search of the data and in all replicates together.
+    converged : bool
+        Whether the search on the data could not improve the point by its own steps; no proof of a
+        global minimum.
+    seed : int
+        Gives the same result again as `rng`.
+    n_samples, n_classes : int
+    members : tuple of str, or None
+        Names of the members.
+    notes : tuple of Note
+        What was done to the input, and what to know about the run.
+    """
+
+    minimum: float
+    hypothesis: str
+    measure: str
+    null: str
+    minimizer: str
+    settings: dict[str, Any]
+    n_evaluations: int
+    converged: bool
+    seed: int
+    n_samples: int
+    n_classes: int
+    members: tuple[str, ...] | None = None
+    notes: tuple[Note, ...] = ()
 
 
 def adjust(results: Sequence[Any], *, method: str = "holm") -> NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -10,11 +10,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal import _validation, hull, scores
+from hullcal import _validation, hull
 from hullcal.distinct import Distinct
 from hullcal.notes import Note
+from hullcal.words import in_html, printable
 
 __all__ = ["ClassifierSet"]
+
+#: Names that a notebook shows.
+_SHOWN = 20
+#: A score of predictions (N, K) and the positions of the labels.
+Score = Callable[[NDArray[Any], NDArray[np.int32]], float]
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -24,13 +30,16 @@ class ClassifierSet:
     Parameters
     ----------
     probs : array-like of shape (n_samples, n_members, n_classes)
-        Or (N, K) for one member, or a list of M arrays (N, K). A read-only view is kept if it can.
+        Or (N, K) for one member; a list of M arrays (N, K), or a dict of them by the members' names;
+        or a data frame in wide form, with columns ``member:class``. A read-only view is kept if it can.
     classes : sequence of K hashables, optional
         Names of the classes, in the order of the last axis.
     members : sequence of M strings, optional
         Names of the members, all different.
     from_logits, from_log : bool
         What `probs` holds instead of probabilities.
+    normalize : bool
+        Whether rows are divided by their sums, however far from 1.
 
     Examples
     --------
@@ -54,16 +63,19 @@ class ClassifierSet:
         members: Any = None,
         from_logits: bool = False,
         from_log: bool = False,
+        normalize: bool = False,
     ) -> None:
-        checked = _validation.check_probs(probs, from_logits=from_logits, from_log=from_log)
+        checked = _validation.check_probs(
+            probs, from_logits=from_logits, from_log=from_log, normalize=normalize
+        )
         self._fill(checked, classes, members)
 
     def _fill(self, checked: _validation.Predictions, classes: Any, members: Any = None) -> Self:
-        _, n_members, n_classes = checked.probs.shape
+        members = checked.members if members is None else members
         vars(self).update(
             probs=checked.probs,
-            classes=_validation.check_classes(classes, n_classes),
-            members=_validation.check_members(members, n_members),
+            classes=_validation.settled_classes(checked, classes),
+            members=_validation.check_members(members, checked.probs.shape[1]),
             notes=checked.notes,
         )
         return self
@@ -175,17 +187,17 @@ class ClassifierSet:
         -------
         ndarray of shape (n_members,), or float
         """
-        return self._score(scores.accuracy, labels, weights)
+        return self._score(accuracy, labels, weights)
 
     def log_score(self, labels: Any, *, weights: Any = None) -> Any:
         """Mean of -log p(label) in nats, less is better; parameters as for `accuracy`."""
-        return self._score(scores.log_score, labels, weights)
+        return self._score(log_score, labels, weights)
 
     def brier_score(self, labels: Any, *, weights: Any = None) -> Any:
         """Mean squared distance to the one-hot label, less is better; parameters as for `accuracy`."""
-        return self._score(scores.brier_score, labels, weights)
+        return self._score(brier_score, labels, weights)
 
-    def _score(self, score: scores.Score, labels: Any, weights: Any) -> Any:
+    def _score(self, score: Score, labels: Any, weights: Any) -> Any:
         truth = self.labels(labels)
         if weights is None:
             return np.array([score(self.probs[:, m, :], truth) for m in range(self.n_members)])
@@ -197,6 +209,36 @@ class ClassifierSet:
         sizes = {"n_samples": self.n_samples, "n_classes": self.n_classes}
         return _validation.check_labels(y, **sizes, classes=self.classes)
 
+    def _repr_html_(self) -> str:
+        facts = {"rows": f"{self.n_samples:,}"}
+        for name, n, listed in (
+            ("members", self.n_members, self.members),
+            ("classes", self.n_classes, self.classes),
+        ):
+            shown = ", ".join(printable(str(each)) for each in (listed or ())[:_SHOWN])
+            more = ", …" * (listed is not None and len(listed) > _SHOWN)
+            facts[name] = f"{n:,}" + f": {shown}{more}" * bool(listed)
+        return in_html("Classifier set", facts)
+
     def __repr__(self) -> str:
         n, m, k = self.probs.shape
         return f"ClassifierSet(n_samples={n}, n_members={m}, n_classes={k})"
+
+
+def accuracy(probs: NDArray[Any], labels: NDArray[np.int32]) -> float:
+    """Share of rows whose most probable class, the lowest of several, is the label."""
+    return float((probs.argmax(axis=1) == labels).mean())
+
+
+def log_score(probs: NDArray[Any], labels: NDArray[np.int32]) -> float:
+    """Mean of -log p(label), in nats; infinite if some label has probability 0."""
+    chances = probs[np.arange(len(labels)), labels].astype(np.float64)
+    with np.errstate(divide="ignore"):
+        return float(-np.log(chances).mean())
+
+
+def brier_score(probs: NDArray[Any], labels: NDArray[np.int32]) -> float:
+    """Mean over the rows of the squared distance between prediction and one-hot label."""
+    errors = probs.astype(np.float64)
+    errors[np.arange(len(labels)), labels] -= 1.0
+    return float((errors**2).sum(axis=1).mean())

@@ -13,7 +13,8 @@ Done = TypeVar("Done")
 
 def blocks(first: int, last: int, size: int) -> list[tuple[int, int]]:
     """The bounds of blocks of at most `size`."""
-    return [(begin, min(begin + size, last)) for begin in range(first, last, size)]
+    begins = range(first, last, size)
+    return list(zip(begins, (*begins[1:], last), strict=False))
 
 
 def in_order(

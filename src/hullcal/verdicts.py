@@ -1,98 +1,277 @@
-"""Which sentence answers a question, where one or several measures were asked?"""
+"""What one or several tests answer to a question, how large the effect is, and what to do next."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any
 
-from hullcal import measures
-from hullcal.nulls import ONE_CALIBRATED, TRUTH
-from hullcal.results import CalibrationTestResult
+from hullcal.effects import TARGET, Detection, Effect
+from hullcal.results import CalibrationTestResult, TruthTestResult, adjust
+from hullcal.words import (
+    BORDERLINE,
+    IMPOSSIBLE,
+    INCONCLUSIVE,
+    NOT_REJECTED,
+    REJECTED,
+    Verdict,
+    headline,
+    measure_in_words,
+    rows_in_words,
+    verdict,
+    weights_in_words,
+)
 
-__all__ = ["Answer", "Heard", "answer", "heard", "sentence"]
+__all__ = ["QUESTIONS", "Answer"]
+
+Tested = CalibrationTestResult | TruthTestResult
+
+#: The questions in the order of asking; for one classifier the first reads differently.
+QUESTIONS = {
+    "average": "Is the plain average calibrated?",
+    "calibrated": "Is some combination calibrated?",
+    "truth": "Does the hull contain the truth?",
+}
+#: The same over the columns of a table.
+HEADS = {"average": "average", "calibrated": "some combination", "truth": "truth in the hull"}
+ONE_CLASSIFIER = {
+    "average": "Is the classifier calibrated?",
+    "calibrated": "Is the classifier calibrated?",
+    "truth": "Do labels follow the classifier?",
+}
+#: The accuracy that weights may cost.
+_DEAR = 0.01
+#: A temperature beyond which nothing is left of the predictions.
+_MISLEADING = 20.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Answer:
-    """What is said if one test speaks for its null; the level decides which of it.
+    """The tests of one question, and what they say together.
 
     Attributes
     ----------
-    rejecting : str
-        At levels that the adjusted p-value reaches.
-    standing : str
-        At the others.
-    close : str
-        What either is followed by where more resamples could change the decision.
+    question : {"average", "calibrated", "truth"}
+    results : tuple of results
+        One for each measure; the likelihood test for "truth".
+    implied_by : tuple of Answer
+        About hypotheses that imply this one, as H0' implies H0: no p-value here is below theirs.
+    detection : Detection or None
+        What these rows could have detected, where nothing is rejected.
+    size, sized_by : str or None
+        How large the effect is, in words, and by which measure.
     """
 
-    rejecting: str
-    standing: str
-    close: str
+    question: str
+    results: tuple[Tested, ...]
+    implied_by: tuple[Answer, ...] = ()
+    detection: Detection | None = None
+    size: str | None = None
+    sized_by: str | None = None
 
-
-class Heard(NamedTuple):
-    """One test of a question: its p-value adjusted for the others, itself, and what it would say."""
-
-    adjusted: float
-    result: CalibrationTestResult
-    answer: Answer
-
-    @property
-    def rejects(self) -> bool:
-        """Whether it does, after adjustment."""
-        return self.adjusted <= self.result.alpha
+    @cached_property
+    def adjusted(self) -> tuple[float, ...]:
+        """P-values of the results: Holm's over the measures, and coherent with what implies this."""
+        own = adjust(self.results).tolist()
+        return tuple(max(each) for each in zip(own, *self._implied, strict=True))
 
     @property
-    def close(self) -> bool:
-        """Whether more resamples could change that."""
-        # What adjustment multiplies the p-value by, and so whatever else it could have been.
-        factor = self.adjusted / self.result.pvalue
-        low, high = (factor * end for end in self.result.pvalue_interval)
-        return low <= self.result.alpha <= high
+    def _implied(self) -> list[tuple[float, ...]]:
+        """The p-values of what implies this, measure by measure if it was tested by measures."""
+        n = len(self.results)
+        return [
+            each.adjusted if len(each.results) == n else (each.pvalue,) * n
+            for each in self.implied_by
+        ]
 
+    @cached_property
+    def headlines(self) -> tuple[str, ...]:
+        """A headline for each of the results, from the test whose p-value is shown."""
+        found = []
+        own = adjust(self.results).tolist()
+        for i, (result, shown) in enumerate(zip(self.results, self.adjusted, strict=True)):
+            word = headline(result, shown)
+            if shown > own[i] and word != IMPOSSIBLE:
+                lenders = zip(self.implied_by, self._implied, strict=True)
+                lender = next(answer for answer, p in lenders if p[i] == shown)
+                lent = lender.headlines[i] if len(lender.results) > i else lender.headline
+                word = word if lent == IMPOSSIBLE else lent
+            found.append(word)
+        return tuple(found)
 
-def answer(result: CalibrationTestResult, adjusted: float, *, several: bool) -> Answer:
-    """What a test says; `several` says that its p-value was adjusted for others."""
-    hypothesis, null = result.hypothesis, result.null
-    figure = f"{'adjusted p' if several else 'p'} = {adjusted:.3g} by {result.measure}"
-    rejecting = f"No: the data speak against the claim that {hypothesis} ({figure})."
-    if result.doubtful:
-        rejecting = (
-            f"Unclear: the data seem to speak against the claim that {hypothesis} ({figure}), but "
-            f"with too few rows for {result.measure} by null {null}; ask null stacked."
+    @property
+    def result(self) -> Tested:
+        """The test that decides: the smallest p-value, one in doubt only if no other rejects."""
+        return self.results[self._deciding]
+
+    @property
+    def _deciding(self) -> int:
+        order = {IMPOSSIBLE: 0, REJECTED: 1, BORDERLINE: 2, INCONCLUSIVE: 3, NOT_REJECTED: 4}
+        ranks = [(order[head], p) for head, p in zip(self.headlines, self.adjusted, strict=True)]
+        return ranks.index(min(ranks))
+
+    @property
+    def pvalue(self) -> float:
+        """The adjusted p-value of the test that decides."""
+        return self.adjusted[self._deciding]
+
+    @property
+    def headline(self) -> str:
+        """Rejected, Not rejected, Borderline, Inconclusive or Impossible."""
+        return self.headlines[self._deciding]
+
+    @property
+    def rejected(self) -> bool:
+        """Whether some adjusted p-value is at most alpha, or some label is impossible."""
+        return min(self.adjusted) <= self.result.alpha or self.headline == IMPOSSIBLE
+
+    @property
+    def verdict(self) -> Verdict:
+        """Headline and p-value, and what follows; where nothing does, what could have been detected."""
+        changed = self.pvalue != self.result.pvalue
+        p = self.pvalue if changed else None
+        own = getattr(self.result, "measure", None) == self.sized_by
+        said = verdict(
+            self.result,
+            p,
+            word=self.headline,
+            size=self.size if own else None,
+            several=len(self.results) > 1,
         )
-    standing = f"Perhaps: the data do not speak against the claim that {hypothesis} ({figure})."
-    if any(note.code == "impossible" for note in result.notes):
-        standing += _impossible(result)
-    also = " and what they stop after" if "stop_after" in result.settings else ""
-    close = f" It is too close to call; raise the resamples{also}."
-    return Answer(rejecting, standing, close)
+        if self.headline == NOT_REJECTED and self.detection is not None:
+            said = said._replace(size="; ".join(filter(None, [said.size, str(self.detection)])))
+        return said
+
+    @property
+    def text(self) -> str:
+        """The verdict in words."""
+        return str(self.verdict)
+
+    @property
+    def tests(self) -> list[dict[str, Any]]:
+        """Each test with its adjusted p-value and its headline, as plain values."""
+        each = zip(self.results, self.adjusted, self.headlines, strict=True)
+        return [
+            {
+                "question": self.question,
+                "measure": measure_in_words(result),
+                "pvalue": p,
+                "unadjusted_pvalue": result.pvalue,
+                "headline": word,
+                "rejected": p <= result.alpha or word == IMPOSSIBLE,
+            }
+            for result, p, word in each
+        ]
+
+    def __repr__(self) -> str:
+        return f"<Answer: {QUESTIONS[self.question]} {self.text}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain values, without its results."""
+        return {
+            "question": self.question,
+            "hypothesis": self.result.hypothesis,
+            "headline": self.headline,
+            "rejected": self.rejected,
+            "pvalue": self.pvalue,
+            "text": self.text,
+            "tests": self.tests,
+            "detection": None if self.detection is None else self.detection._asdict(),
+        }
 
 
-def _impossible(result: CalibrationTestResult) -> str:
-    """What it means for the claim that labels were ruled out by every member."""
-    known = result.measure in measures.available()
-    # Of the classes that are not predicted, calibrated confidence claims nothing.
-    claims = known and measures.resolve(result.measure).notion != "confidence"
-    if result.hypothesis != TRUTH and not claims:
-        return ""
-    who = "it" if result.hypothesis == ONE_CALIBRATED else "every combination"
-    return f" Strictly speaking no: some labels came true to which {who} gives probability 0."
+def advice(answers: dict[str, Answer], effect: Effect | None) -> tuple[str, ...]:
+    """What to do next, the most important first."""
+    steps: list[str] = []
+    heads = {name: answer.headline for name, answer in answers.items()}
+    truth = answers["truth"].result if "truth" in answers else None
+    if isinstance(truth, TruthTestResult) and truth.impossible:
+        steps.append(
+            f"Check the labels of {rows_in_words(truth.impossible)} (counted from 0): their probability "
+            "is 0 under every member."
+        )
+    off = [name for name, head in heads.items() if head in (REJECTED, IMPOSSIBLE)]
+    if effect is not None and "average" in off:
+        steps += _repairs(effect, calibrated="calibrated" not in off, members=_members(answers))
+    if "calibrated" in off:
+        steps.append(
+            "No weights repair this set: recalibrate its members before combining them, or add "
+            "members that err in other ways."
+        )
+    if isinstance(truth, TruthTestResult) and "truth" in off and not truth.impossible:
+        if truth.n_members > 1:
+            steps.append(
+                "Do not take the range of the members as bounds of the true probabilities."
+            )
+        if truth.surprises:
+            steps.append(
+                f"Check the least likely labels: {rows_in_words(truth.surprises)} (counted from 0)."
+            )
+    if BORDERLINE in heads.values():
+        results = [result for answer in answers.values() for result in answer.results]
+        n = 10 * (max(result.n_resamples for result in results) + 1) - 1
+        # Those that stopped early would stop there again.
+        stopped = any(r.n_resamples < r.settings.get("n_resamples", 0) for r in results)
+        also = f" and `stop_after={n}`" * stopped
+        steps.append(f"Repeat with `n_resamples={n}`{also}, to decide what is borderline.")
+    if INCONCLUSIVE in heads.values():
+        steps.append(
+            'Repeat with `null="stacked"`: there are too few rows per bin for "recentered".'
+        )
+    if not any(answer.rejected for answer in answers.values()):
+        steps += _to_learn_more(answers)
+    return tuple(steps)
 
 
-def heard(tests: Sequence[Heard]) -> Heard:
-    """The test that speaks for all of one question."""
-    # The report's script decides so too, at the level of its slider.
-    rejecting = [each for each in tests if each.rejects]
-    # A doubt of one measure is none of another that rejects as well.
-    certain = [each for each in rejecting if not each.result.doubtful]
-    return min(certain or rejecting or tests, key=lambda each: each.adjusted)
+def _members(answers: dict[str, Answer]) -> tuple[str, ...] | None:
+    return next((each.result.members for each in answers.values() if each.result.members), None)
 
 
-def sentence(tests: Sequence[Heard]) -> str:
-    """What it says."""
-    one = heard(tests)
-    said = one.answer.rejecting if one.rejects else one.answer.standing
-    return said + one.answer.close * one.close
+def _repairs(effect: Effect, *, calibrated: bool, members: tuple[str, ...] | None) -> list[str]:
+    """Two ways to better probabilities: a temperature, and weights."""
+    average, best = effect.average, effect.combination
+    whose = "average" if best is not None else "classifier"
+    if average.temperature > _MISLEADING:
+        return [
+            "Check that labels and classes are in the same order: the predictions say next to nothing "
+            "about these labels."
+        ]
+    steps = []
+    if average.recalibrated < average.error:
+        steps.append(
+            f"Recalibrate the {whose}: divide its logits by {average.temperature:.2f}, that is, raise "
+            f"its probabilities to the power {1 / average.temperature:.2f} and normalise (error "
+            f"{100 * average.error:.1f} to {100 * average.recalibrated:.1f} points on these rows)."
+        )
+    if best is None or not calibrated or best.error >= average.error:
+        return steps
+    if best.accuracy < average.accuracy - _DEAR:
+        cost = f"{best.accuracy:.1%} against {average.accuracy:.1%}"
+        prefer = "prefer the temperature" if steps else "gather more members"
+        return [*steps, f"The best weights cost accuracy, {cost}: {prefer}."]
+    shown = weights_in_words(effect.weights, members)
+    return [
+        *steps,
+        f"{'Or use' if steps else 'Use'} the weights {shown}, and check them on new data (error "
+        f"{100 * best.error:.1f} points on these rows).",
+    ]
+
+
+def _to_learn_more(answers: dict[str, Answer]) -> list[str]:
+    """What failing to reject is worth, and how many rows would be worth more."""
+    weakest = min(
+        (each.detection for each in answers.values() if each.detection is not None),
+        key=lambda found: (-found.temperature, found.power),
+        default=None,
+    )
+    said = "Failing to reject does not prove calibration"
+    if weakest is None:
+        return [f"{said}."]
+    if weakest.power >= TARGET:
+        return [f"{said}, but a temperature of {weakest.temperature:g} or more would have shown."]
+    needed = weakest.n_needed
+    rows = "far more rows" if needed is None else f"about {needed:,} rows"
+    return [
+        f"{said}. Gather {rows} to detect a temperature of {weakest.temperature:g} with power "
+        f"{TARGET:g}."
+    ]

@@ -2,16 +2,48 @@
 
 from __future__ import annotations
 
+import html
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["printable", "result_in_words", "weights_in_words"]
+__all__ = ["headline", "in_html", "printable", "result_in_words", "verdict", "weights_in_words"]
 
-#: Members shown by name.
-_SHOWN = 6
+#: The hypotheses H0 and H0', and both for a set of one member, for which they are the same.
+CALIBRATED = "the convex hull of the members contains a calibrated classifier"
+TRUTH = "the convex hull of the members contains the truth"
+ONE_CALIBRATED = "the classifier is calibrated"
+AVERAGE = "the plain average of the members is calibrated"
+
+REJECTED, NOT_REJECTED = "Rejected", "Not rejected"
+BORDERLINE, INCONCLUSIVE, IMPOSSIBLE = "Borderline", "Inconclusive", "Impossible"
+
+#: What is not in doubt, and what is found false.
+_STANDS = {
+    CALIBRATED: "no evidence against a calibrated combination",
+    TRUTH: "no evidence against a hull that contains the truth",
+    ONE_CALIBRATED: "no evidence of miscalibration",
+    AVERAGE: "no evidence against the plain average",
+}
+_FALLS = {
+    CALIBRATED: "no combination found is calibrated",
+    TRUTH: "evidence that labels follow no combination of the members",
+    ONE_CALIBRATED: "the classifier is not calibrated",
+    AVERAGE: "the plain average is not calibrated",
+}
+#: Members shown by name, and rows by number.
+_SHOWN, _ROWS = 6, 5
+#: Inverse temperatures closer to 1 have no direction.
+_NO_DIRECTION = 0.02
+_BARS = "▁▂▃▄▅▆▇█"
+#: Measures that are expected errors of probabilities.
+IN_POINTS = ("ece_conf", "ece_cwise", "ece_conf_smooth", "ece_cwise_smooth")
+#: Settings of a measure that are not named, beside ten bins.
+_USUAL = {"bandwidth": 1.0, "kernel": "exponential"}
+#: Logarithms below which an e-value has nothing to say, and from which on powers of ten are clearer.
+_NO_EVIDENCE, _WRITTEN_OUT = math.log(0.01), 12.0
 
 
 def printable(text: str) -> str:
@@ -36,34 +68,230 @@ def weights_in_words(weights: NDArray[np.float64], members: tuple[str, ...] | No
     return ", ".join(words)
 
 
-def result_in_words(result: Any) -> str:
-    """What a `CalibrationTestResult` says of itself."""
+def trust_in_words(coefficients: NDArray[np.float64], members: tuple[str, ...] | None) -> str:
+    """The members whose predictions count too much in a combination, and too little."""
+    names = [f"member {m}" for m in range(len(coefficients))] if members is None else members
+    ends = (("least", np.argmin(coefficients)), ("most", np.argmax(coefficients)))
+    return "; ".join(
+        f"{word} for {printable(names[m])} ({coefficients[m]:+.2f})" for word, m in ends
+    )
+
+
+def rows_in_words(rows: tuple[int, ...]) -> str:
+    """Row numbers, and a word where there are more."""
+    shown = ", ".join(map(str, rows[:_ROWS]))
+    return f"{'row' if len(rows) == 1 else 'rows'} {shown}{', …' * (len(rows) > _ROWS)}"
+
+
+def evalue_in_words(log_evalue: float) -> str:
+    """An e-value of any size: as it is, or as a power of ten."""
+    if log_evalue == math.inf:
+        return "infinite"
+    if log_evalue < _NO_EVIDENCE:
+        return "below 0.01"
+    if log_evalue < _WRITTEN_OUT:
+        return f"{math.exp(log_evalue):.3g}"
+    return f"10^{log_evalue / math.log(10.0):.1f}"
+
+
+def has_direction(temperature: float) -> bool:
+    """Whether a temperature differs from 1 by more than rounding."""
+    return abs(1.0 / temperature - 1.0) >= _NO_DIRECTION
+
+
+def direction(temperature: float) -> str:
+    """What a temperature says of the probabilities whose logits should be divided by it."""
+    if not has_direction(temperature):
+        return "neither over- nor underconfident"
+    return "overconfident" if temperature > 1.0 else "underconfident"
+
+
+def measure_in_words(result: Any) -> str:
+    """The measure of a test, with those of its settings that are not the usual ones."""
+    name = printable(str(getattr(result, "measure", "likelihood")))
+    settings = result.settings.get("measure", {})
+    if settings.get("n_bins", 10) != 10:
+        name += f":{settings['n_bins']}"
+    for key, usual in _USUAL.items():
+        if settings.get(key, usual) != usual:
+            name += f" ({key} {settings[key]})"
+    return name
+
+
+def headline(result: Any, adjusted: float | None = None) -> str:
+    """One of five words for a test, whose p-value may have been adjusted for others."""
+    p = result.pvalue if adjusted is None else adjusted
+    if any(note.code == "impossible" and note.data["refutes"] for note in result.notes):
+        return IMPOSSIBLE
+    if p <= result.alpha and any(note.code == "too_few_rows" for note in result.notes):
+        return INCONCLUSIVE
+    # Whatever else the p-value could have been is adjusted by the same factor.
+    low, high = (
+        end * p / result.pvalue if result.pvalue else end for end in result.pvalue_interval
+    )
+    if low <= result.alpha <= high and result.n_resamples:
+        return BORDERLINE
+    return REJECTED if p <= result.alpha else NOT_REJECTED
+
+
+class Verdict(NamedTuple):
+    """The headline of a test with its p-value, what follows from it, and how large the effect is."""
+
+    head: str
+    claim: str
+    size: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.head}: {'; '.join(filter(None, self[1:]))}."
+
+
+def verdict(
+    result: Any,
+    adjusted: float | None = None,
+    *,
+    word: str | None = None,
+    size: str | None = None,
+    several: bool = True,
+) -> Verdict:
+    """What a test says.
+
+    `word` is the headline where other tests decide with it, `size` how large the effect is where more
+    is known of it than in the result, `several` whether p is adjusted for several measures.
+    """
+    word = headline(result, adjusted) if word is None else word
+    p = result.pvalue if adjusted is None else adjusted
+    name = "p" if adjusted is None or not several else "adjusted p"
+    head = f"{word} ({name} = {p:.3g}, {measure_in_words(result)})"
+    if word == IMPOSSIBLE:
+        n_rows = next(note.data["n_rows"] for note in result.notes if note.code == "impossible")
+        rows = getattr(result, "impossible", ())
+        where = f" ({rows_in_words(rows)})" if rows else ""
+        plural = "label has" if n_rows == 1 else "labels have"
+        return Verdict(head, f"{n_rows} {plural} probability 0 under every member{where}")
+    if word == INCONCLUSIVE:
+        return Verdict(head, 'too few rows per bin for "recentered"; use null="stacked"')
+    if word == BORDERLINE:
+        stopped = result.n_resamples < result.settings.get("n_resamples", 0)
+        more = "`n_resamples`" + " and `stop_after`" * stopped
+        return Verdict(head, f"{_around(result, adjusted)}; increase {more}")
+    claims = _STANDS if word == NOT_REJECTED else _FALLS
+    if size is None:
+        # A temperature that is no evidence has no direction.
+        size = "" if word == NOT_REJECTED and hasattr(result, "temperature") else _size(result)
+    return Verdict(head, claims[result.hypothesis], size)
+
+
+def _around(result: Any, adjusted: float | None) -> str:
+    """Where the p-value of more resamples would lie."""
+    if adjusted is not None:
+        return f"alpha = {result.alpha:g} is within the Monte Carlo interval of p"
     low, high = result.pvalue_interval
-    verdict = "REJECTED" if result.rejected else "not rejected"
-    to_raise = "n_resamples" + " and stop_after" * ("stop_after" in result.settings)
-    lines = [
-        f"Hypothesis   {result.hypothesis}",
-        f"Verdict      {verdict} at alpha = {result.alpha:g}"
-        + (f"  (too close to call: raise {to_raise})" if result.too_close_to_call else ""),
-        f"p-value      {result.pvalue:.4g}   (95 % Monte Carlo interval {low:.4g} to {high:.4g})",
-        f"Statistic    {result.measure} = {result.statistic:.6g}   "
-        f"(critical value {result.critical_value:.6g})",
-        *_search_in_words(result),
-        f"Data         {result.n_samples} rows, {result.n_members} member"
-        f"{'s' if result.n_members > 1 else ''}, {result.n_classes} classes; seed {result.seed}",
-    ]
-    if not result.rejected:
-        lines.insert(2, "             (which is not proof that the hypothesis is true)")
-    return "\n".join(lines + [f"Note         {note}" for note in result.notes])
+    return f"95 % Monte Carlo interval of p {low:.3g} to {high:.3g}"
 
 
-def _search_in_words(result: Any) -> list[str]:
-    run = f"Run          null {result.null}, {result.n_resamples} resamples"
-    if result.n_members == 1:
-        return [run]
-    return [
-        f"Minimum      {result.measure} = {result.minimum:.6g}, at these weights:",
-        f"Weights      {weights_in_words(result.weights, result.members)}",
-        "             fitted to these rows; expect worse calibration on new data",
-        f"{run}; minimizer {result.minimizer}, {result.n_evaluations} evaluations",
-    ]
+def _size(result: Any) -> str:
+    """How large the effect is, from the result alone."""
+    if hasattr(result, "temperature"):
+        if math.isinf(result.log_evalue):
+            return ""
+        found = f"temperature {result.temperature:.2f}"
+        if result.log_evalue >= -math.log(result.alpha):  # evidence without resampling, too
+            found += f", e-value {evalue_in_words(result.log_evalue)}"
+        whose = "it is" if result.hypothesis == ONE_CALIBRATED else "the likeliest combination is"
+        return f"{whose} {result.direction} ({found})"
+    whose = "the best is" if result.hypothesis in (CALIBRATED, TRUTH) else "it is"
+    if result.measure not in IN_POINTS:
+        return f"{result.measure} = {result.minimum:.3g}"
+    return f"{whose} off by {100 * result.minimum:.1f} points"
+
+
+def null_in_words(result: Any, *, width: int = 24) -> str:
+    """A histogram of the null values in one line, with a mark where the statistic is."""
+    finite = result.null_distribution[np.isfinite(result.null_distribution)]
+    if not len(finite):
+        return ""
+    low, high = float(finite.min()), float(finite.max())
+    at = result.statistic
+    if math.isfinite(at):
+        low, high = min(low, at), max(high, at)
+    counts, edges = np.histogram(finite, bins=width, range=(low, high if high > low else low + 1))
+    heights = np.ceil(counts / counts.max() * (len(_BARS) - 1)).astype(int)
+    line = "".join(_BARS[height] if height else " " for height in heights)
+    place = int(np.clip(np.searchsorted(edges, at, side="right") - 1, 0, width - 1))
+    return f"{line[:place]}▲{line[place + 1 :]}"
+
+
+def facts_of(result: Any) -> dict[str, str]:
+    """What a test found and how it was run, line by line."""
+    low, high = result.pvalue_interval
+    d, several = result.n_resamples, result.n_members > 1
+    likelihood = hasattr(result, "log_evalue")
+    facts = {"hypothesis": result.hypothesis}
+    if d:
+        facts["p-value"] = (
+            f"{result.pvalue:.4g} (95 % Monte Carlo interval {low:.3g} to {high:.3g})"
+        )
+        name = "log-likelihood ratio" if likelihood else measure_in_words(result)
+        critical = f"critical value {result.critical_value:.4g} at alpha = {result.alpha:g}"
+        facts["statistic"] = f"{name} = {result.statistic:.4g} ({critical})"
+        facts["null"] = f"{null_in_words(result)}  (▲ statistic)"
+    else:
+        facts["p-value"] = f"{result.pvalue:.4g} (1 / e-value; no resampling)"
+    if likelihood:
+        facts["e-value"] = (
+            f"{evalue_in_words(result.log_evalue)} ({1 / result.alpha:g} or more rejects)"
+        )
+        facts["temperature"] = f"{result.temperature:.3g}: the likeliest is {result.direction}"
+    elif several:
+        facts["minimum"] = f"{measure_in_words(result)} = {result.minimum:.4g}, at these weights:"
+    if several:
+        facts["weights"] = (
+            f"{weights_in_words(result.weights, result.members)} (fitted to these rows; expect "
+            "worse calibration on new data)"
+        )
+    if likelihood and several:
+        facts["trust"] = f"{trust_in_words(result.pool[1:], result.members)} in the fitted pool"
+    if likelihood and result.surprises and not result.impossible:
+        pairs = zip(result.surprises[:_ROWS], result.surprise_probabilities, strict=False)
+        facts["surprises"] = "least likely labels: " + ", ".join(
+            f"row {row} ({chance:.2g})" for row, chance in pairs
+        )
+    how = [] if likelihood else [f"null {result.null}"]
+    if several and not likelihood:
+        how.append(f"minimizer {result.minimizer}, {result.n_evaluations} evaluations")
+    facts["run"] = "; ".join([*how, f"{d} resamples", f"seed {result.seed}"])
+    members = f"{result.n_members} member{'s' * several}"
+    facts["data"] = f"{result.n_samples} rows, {members}, {result.n_classes} classes"
+    return facts
+
+
+def result_in_words(result: Any) -> str:
+    """The verdict of a test, then the facts."""
+    lines = [f"  {name:<12} {value}" for name, value in facts_of(result).items()]
+    lines += [f"  note         {note}" for note in result.notes]
+    if headline(result) == NOT_REJECTED:
+        lines.append("Failing to reject does not prove calibration.")
+    return "\n".join([str(verdict(result)), *lines])
+
+
+#: Colours of headlines, readable on light and dark pages.
+COLOURS = {
+    REJECTED: "#c2410c",
+    IMPOSSIBLE: "#c2410c",
+    BORDERLINE: "#a16207",
+    INCONCLUSIVE: "#a16207",
+    NOT_REJECTED: "#0369a1",
+}
+
+
+def in_html(said: object, facts: dict[str, str], word: str = "") -> str:
+    """A verdict that begins with `word`, if any, and facts; names are text, never markup."""
+    rest = html.escape(str(said).removeprefix(word))
+    colour = COLOURS.get(word, "inherit")
+    rows = "".join(
+        f'<tr><th style="text-align:left">{html.escape(name)}</th>'
+        f'<td style="text-align:left">{html.escape(value)}</td></tr>'
+        for name, value in facts.items()
+    )
+    first = f'<p><strong style="color:{colour}">{word}</strong>{rest}</p>'
+    return f"<div>{first}<table>{rows}</table></div>"

@@ -31,9 +31,10 @@ from io_files import (
 )
 
 #: The tests and the study whose journals are damaged.
-TEST = {"null": "refit", "n_resamples": 9, "alpha": 0.2}
+TEST = {"n_resamples": 9, "alpha": 0.2}
 GRID = {
-    **{"scenario": "S1", "measure": "ece_conf", "n_samples": 12, "n_members": 2, "n_classes": 2},
+    **{"scenario": "S1", "test": "calibrated:ece_conf:paper", "n_samples": 12, "n_members": 2},
+    "n_classes": 2,
     **{"n_datasets": 3, "n_resamples": 9, "alpha": 0.2},
 }
 

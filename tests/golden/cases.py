@@ -10,6 +10,7 @@ import itertools
 import numpy as np
 
 import hullcal as hc
+import simulation
 from hullcal.minimizers import Cobyla, Exact, Pairwise, Random, Slsqp, Steepest
 
 N_SAMPLES, N_MEMBERS, N_CLASSES = 60, 3, 3
@@ -70,14 +71,11 @@ def entry(rests_on, configuration, found):
     return {"rests_on": rests_on, "configuration": configuration, "found": plain(found)}
 
 
-def tested(measure, null):
+def of_test(measure, null):
     """One test; a pair that is refused is kept by the words of the refusal."""
     probs, labels = data()
     options = {"measure": measure, "null": null, "n_resamples": 39, "alpha": 0.1, "rng": SEED}
-    try:
-        result = hc.calibration_test(probs, labels, **options)
-    except hc.InvalidInputError as refusal:
-        return {"rests_on": [], "configuration": options, "refused": str(refusal)}
+    result = simulation.judged(probs, labels, **options)
     found = {
         "statistic": result.statistic,
         "weights": result.weights,
@@ -182,10 +180,10 @@ def sizes():
 
 def cases():
     """Every file by its name, and how its content is computed."""
-    tests = itertools.product(hc.measures.available(), hc.nulls.available())
+    tests = itertools.product(hc.measures.available(), simulation.NULLS)
     return {
         **{
-            f"{measure}-{null}": lambda measure=measure, null=null: {"test": tested(measure, null)}
+            f"{measure}-{null}": lambda measure=measure, null=null: {"test": of_test(measure, null)}
             for measure, null in tests
         },
         "minimize": minimized,

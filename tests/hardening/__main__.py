@@ -65,7 +65,7 @@ def _soak(given):
 
 
 def _faults(given):
-    from hardening.disks import limited, sweep
+    from hardening.disks import sweep, under_a_limit
     from hardening.faulty import FAULTS
     from hardening.subjects import SUBJECTS
 
@@ -81,15 +81,15 @@ def _faults(given):
         except AssertionError as error:
             failures += 1
             say(f"FAILED {error}")
-    try:
-        for line in limited():
-            say(line)
-    except AssertionError as error:
-        failures += 1
-        say(f"FAILED {error}")
+    for name in chosen:
+        try:
+            with tempfile.TemporaryDirectory() as place:
+                say(f"{name}: {under_a_limit(name, Path(place))} limits on the size of files")
+        except AssertionError as error:
+            failures += 1
+            say(f"FAILED {error}")
     print(
-        f"{total} calls failed, each in a run of its own; {failures} sweeps and disks were not as "
-        "they should be"
+        f"{total} calls failed, each in a run of its own; {failures} runs were not as they should be"
     )
     return int(failures > 0)
 

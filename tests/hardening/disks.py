@@ -1,7 +1,6 @@
 """Disks that fail: is what is left whole, and does a second run end as if nothing had been?
 
-A sweep lets every call fail once, on a disk that is made up. A limit on the size of files and a small
-file system in memory are real.
+A sweep lets every call fail once, on a disk that is made up. A limit on the size of files is real.
 """
 
 import errno
@@ -9,16 +8,10 @@ import gc
 import os
 import resource
 import shutil
-import subprocess
-import sys
-import tempfile
-from contextlib import contextmanager, nullcontext
-from pathlib import Path
+from contextlib import contextmanager
 
 from hardening.faulty import FAULTS, Disk
 from hardening.subjects import JOURNAL, SUBJECTS, Refused, files_in, quiet
-
-_PAGE = 4096
 
 
 def n_open():
@@ -44,7 +37,7 @@ class Trial:
             path.parent.mkdir(exist_ok=True)
             path.write_text("mine")
 
-    def run(self, where, number, around, relieve=lambda: None):
+    def run(self, where, number, around):
         """Act while something fails; whether it ended with an error, which must be this one."""
         self.before, self.opened = files_in(self.folder), n_open()
         try:
@@ -54,7 +47,6 @@ class Trial:
             self._check_error(error, number, where)
             self._check_left(where)
             # While the error is still held, as in an `except` clause that tries once more.
-            relieve()
             self.subject.act(self.folder, True)
             failed = True
         else:
@@ -149,63 +141,3 @@ def under_a_limit(name, place, *, steps=12):
             where = f"{name}, files of at most {limit} bytes"
             assert trial.run(where, errno.EFBIG, _room_for(limit)), f"{where}: not felt"
     return len(limits)
-
-
-def on_a_small_disk(name, place):
-    """Run a subject on a file system of one page, two pages and so on, until it fits; how many.
-
-    Needs the right to mount; `limited` takes it in a namespace of its own.
-    """
-    with quiet():
-        trial = Trial(name, place)
-        trial.prepare()
-        pages, failed = 0, True
-        while failed:
-            pages += 1
-            where = f"{name}, a disk of {pages} pages"
-            _mount(trial.folder, f"size={pages * _PAGE}")
-            try:
-                failed = trial.run(
-                    where, errno.ENOSPC, nullcontext(), lambda: _enlarge(trial.folder)
-                )
-            finally:
-                subprocess.run(["umount", "-l", trial.folder], check=True)
-    return pages
-
-
-def _mount(disk, options):
-    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", disk], check=True)
-
-
-def _enlarge(disk):
-    _mount(disk, "remount,size=64m")
-
-
-def limited():
-    """All subjects under limits and on small disks; a line for each.
-
-    That nobody may mount here is no failure, and is said.
-    """
-    for name in SUBJECTS:
-        with tempfile.TemporaryDirectory() as place:
-            yield f"{name}: {under_a_limit(name, Path(place))} limits on the size of files"
-    # Asked apart, so that whatever goes wrong afterwards is a failure.
-    with tempfile.TemporaryDirectory() as place:
-        tried = _in_a_namespace("mount", "-t", "tmpfs", "none", place)
-    if tried.returncode:
-        yield f"small disks: left out, since nobody may mount here ({tried.stderr.strip()})"
-        return
-    done = _in_a_namespace(sys.executable, "-m", "hardening.disks")
-    yield from done.stdout.splitlines()
-    assert done.returncode == 0, f"small disks, exit code {done.returncode}: {done.stderr.strip()}"
-
-
-def _in_a_namespace(*command):
-    command = ["sh", "-c", 'exec unshare -Urm "$@"', "sh", *command]
-    return subprocess.run(command, capture_output=True, text=True)
-
-
-if __name__ == "__main__":
-    for each in SUBJECTS:
-        with tempfile.TemporaryDirectory() as folder:
-            print(f"{each}: disks of 1 to {on_a_small_disk(each, Path(folder))} pages", flush=True)

@@ -38,7 +38,7 @@ class Run:
     last: str
 
 
-_STUDY = "simulate --scenario calibrated -m ece_conf -N 60 --output study"
+_STUDY = "simulate --scenario calibrated --test calibrated:ece_conf:paper -N 60 --output study"
 _TEST = "test ../predictions.npz -D 4000 --seed 1 --jobs 2 --format json --output r.json"
 RUNS = {
     "simulate": Run(f"{_STUDY} -R 800 --jobs 2", " --resume", "study", "study/rates.csv"),

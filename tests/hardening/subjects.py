@@ -90,7 +90,7 @@ def _command(line, products, journal=None):
 
 _TESTED = "test {data} -D 19 --seed 1 --jobs 1 --format json --output {folder}/r.json"
 _STUDIED = (
-    "simulate --scenario S1 -m ece_conf -N 10 -M 2 -K 2 -R 3 -D 19 --minimizer pairwise:8 "
+    "simulate --scenario S1 --test calibrated:ece_conf:paper:pairwise:8 -N 10 -M 2 -K 2 -R 3 -D 19 "
     "--alpha 0.5 --jobs 1 --output {folder}/study"
 )
 SUBJECTS = {

@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 #: Files of the package that are not Python.
-DATA = ("py.typed", "report/page.html", "report/script.js", "report/style.css")
+DATA = ("io/results.schema.json", "py.typed", "report/page.html", "report/style.css")
 
 
 def build(target, source, into):

@@ -28,7 +28,7 @@ def tests(probs: Floats, labels: NDArray[np.int64]) -> hc.CalibrationTestResult:
         probs,
         labels,
         measure=hc.ConfidenceECE(n_bins=5),
-        null="refit",
+        null="recentered",
         minimizer=hc.minimizers.Pairwise(max_evaluations=50),
         n_resamples=39,
         rng=1,
@@ -48,6 +48,14 @@ def tests(probs: Floats, labels: NDArray[np.int64]) -> hc.CalibrationTestResult:
     assert_type(result.members, tuple[str, ...] | None)
     assert_type(hc.adjust([result, result]), Floats)
     assert_type(hc.CalibrationTestResult.from_dict(result.to_dict()), hc.CalibrationTestResult)
+    likelihood = hc.truth_test(probs, labels, n_resamples=19, rng=1)
+    assert isinstance(likelihood, hc.TruthTestResult)
+    assert_type(likelihood.evalue, float)
+    assert_type(likelihood.temperature, float)
+    assert_type(hc.combine_evalues([likelihood.evalue, 2.0]), float)
+    monitor = hc.Monitor(n_members=3, n_classes=3)
+    monitor.update(probs, labels)
+    assert_type(monitor.pvalue, float)
     return result
 
 
@@ -58,7 +66,7 @@ def searches(probs: Floats, labels: NDArray[np.int64]) -> None:
     assert_type(found.value, float)
     assert_type(hc.minimizers.Pairwise().max_evaluations, int | None)
     assert_type(hc.minimizers.Cobyla(), hc.minimizers.Cobyla)
-    assert_type(hc.nulls.Refit(), hc.nulls.Refit)
+    assert_type(hc.nulls.Paper(), hc.nulls.Paper)
     for names in (hc.measures.available(), hc.nulls.available(), hc.minimizers.available()):
         assert_type(names, tuple[str, ...])
 
@@ -112,7 +120,7 @@ def simulations() -> None:
     assert_type(drawn.probs, Floats)
     assert_type(hc.simulation.in_hull(drawn.probs[0], drawn.probs[0].mean(axis=0)), bool)
     grid = hc.simulation.Grid(
-        scenario="S1", measure="ece_conf", n_datasets=2, n_samples=20, n_resamples=19, alpha=0.2
+        scenario="S1", test="truth", n_datasets=2, n_samples=20, n_resamples=19, alpha=0.2
     )
     study = hc.simulation.run(grid)
     assert_type(study, hc.simulation.Study)
@@ -135,12 +143,16 @@ def pages(result: hc.CalibrationTestResult, probs: Floats, labels: NDArray[np.in
     assert_type(hc.plots.weights(result), Axes)
     assert_type(hc.plots.reliability(probs, labels, n_resamples=20), Axes)
     assert_type(hc.plots.simplex(probs), Axes)
-    found = hc.assess(probs, labels, n_resamples=39, rng=1)
-    assert_type(found, hc.Assessment)
-    assert_type(found.answers(), list[hc.assessment.Answer])
-    assert_type(found.results, tuple[hc.CalibrationTestResult, ...])
-    assert_type(found.rejected("refit"), bool)
-    assert_type(found.sentences(), list[str])
+    display = hc.plots.ReliabilityDisplay.from_predictions(labels, probs, n_resamples=20)
+    assert_type(display.plot(), hc.plots.ReliabilityDisplay)
+    found = hc.assess(probs, labels, n_resamples=99, rng=1)
+    assert isinstance(found, hc.Assessment)
+    assert_type(found.calibrated, hc.assessment.Answer | None)
+    assert_type(found.answers["truth"].headline, str)
+    assert_type(found.results, tuple[hc.CalibrationTestResult | hc.TruthTestResult, ...])
+    assert_type(found.advice, tuple[str, ...])
+    assert_type(hc.testing.assert_calibrated(probs, labels, alpha=0.001), hc.Assessment)
+    assert isinstance(hc.assess({"one": probs}, labels, n_resamples=99, rng=1), hc.Assessments)
     page = hc.report.render(found, title="Three members")
     assert_type(page, str)
     return page

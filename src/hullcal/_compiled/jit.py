@@ -158,11 +158,11 @@ class _Driver:
         return dispatcher
 
     def __call__(self, loop: Callable[..., Any], *arguments: Any) -> Any:
-        if not is_compiled(loop):
-            return self._function(loop, *arguments)
         code = arguments[0].dtype.char if self._arguments[0] is GIVEN_PROBS else "d"
         known, compiled = self._pointers.get(id(loop)), self._compiled.get(code)
         if known is None or compiled is None:
+            if not is_compiled(loop):
+                return self._function(loop, *arguments)
             # Threads must not compile the same twice, nor change the filters of warnings together.
             with _COMPILING:
                 # Kept with its loop, whose identity must not pass to another.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
+import functools
 import math
 import numbers
 import operator
@@ -11,12 +13,18 @@ import reprlib
 import secrets
 import sys
 import warnings
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
 # Of a seed, which results and journals write out; Python refuses to write much longer integers.
 _MOST_BITS = 4096
+# Of what is counted; more would not even be an array's length.
+_MOST = 2**48
 
 
 class InvalidInputError(ValueError):
@@ -45,6 +53,16 @@ def refusal(name: str, rule: str, came: str, repair: str) -> InvalidInputError:
     return InvalidInputError(f"`{name}` {rule}; got {came}. {repair}")
 
 
+def unknown(what: str, given: object, known: Iterable[str], also: str = "") -> InvalidInputError:
+    """The error to raise for a name that is none of those there are."""
+    names = list(known)
+    near = difflib.get_close_matches(str(given), names, n=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    return InvalidInputError(
+        f"Unknown {what} {given!r:.80}. Choose from: {', '.join(names)}{also}.{hint}"
+    )
+
+
 def warn(message: str, category: type[Warning] = HullcalWarning) -> None:
     """A warning that points at the first caller outside this package."""
     frame, level = sys._getframe(1), 2
@@ -64,8 +82,10 @@ def shown(value: object) -> str:
 def check_integer(value: Any, name: str, minimum: int) -> int:
     """A count as int; integral floats count, booleans do not."""
     number = _whole_number(value)
-    if number is None or number < minimum:
+    if number is None or not minimum <= number <= _MOST:
         rule = f"must be an integer of at least {minimum}"
+        if number is not None and number > _MOST:
+            rule = f"must be an integer from {minimum} to 2**48"
         raise refusal(name, rule, shown(value), f"Pass for example `{name}={max(minimum, 10)}`.")
     return number
 
@@ -135,6 +155,21 @@ def check_seed(rng: Any) -> int:
     kinds = "None, a `numpy.random.Generator` or a non-negative integer"
     repair = "Pass for example `rng=0` or `rng=np.random.default_rng(0)`."
     raise refusal("rng", f"must be {kinds} of up to {_MOST_BITS} bits", shown(rng), repair)
+
+
+def takes_rng(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """Answer a seed under the names that other packages have for it with the name that it has here."""
+
+    @functools.wraps(function)
+    def checked(*args: Given.args, **named: Given.kwargs) -> Result:
+        for other in {"random_state", "seed"} & named.keys():
+            raise TypeError(
+                f"{function.__name__}() has no argument `{other}`; the seed is called `rng`. Pass for "
+                "example `rng=0`."
+            )
+        return function(*args, **named)
+
+    return checked
 
 
 def check_members(names: Any, n_members: int) -> tuple[str, ...] | None:

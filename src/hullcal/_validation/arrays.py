@@ -1,15 +1,18 @@
-"""From whatever holds numbers (torch, jax, cupy, frames, lists) to a numpy array, unimported."""
+"""From whatever holds numbers (torch, jax, cupy, frames, lists, dicts) to an array of numpy."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import permutations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation.arguments import InvalidInputError, refusal
+from hullcal._validation.columns import as_integers, label_column, number_columns, wide_form
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,8 @@ class Precision:
         return self.left_alone(n_classes) + self.limit
 
 
-FLOAT64 = Precision("float64", 2.0**-52, 1e-6)
+# Doubles are often float32 stored wide, so both have the same limit.
+FLOAT64 = Precision("float64", 2.0**-52, 1e-4)
 FLOAT32 = Precision("float32", 2.0**-23, 1e-4)
 FLOAT16 = Precision("float16", 2.0**-10, 1e-3)
 BFLOAT16 = Precision("bfloat16", 2.0**-7, 1e-3)
@@ -40,14 +44,46 @@ _PRECISIONS = {"d": FLOAT64, "f": FLOAT32, "e": FLOAT16}
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
-    """An input as a numpy array, and the precision in which its numbers were made."""
+class Given:
+    """An input as a numpy array, the precision in which it was made, and what its container names."""
 
     array: NDArray[Any]
-    precision: Precision
+    precision: Precision = FLOAT64
+    members: tuple[str, ...] | None = None
+    classes: tuple[Any, ...] | None = None
+    #: The column of labels in a frame of predictions.
+    labels: Any = None
 
 
-def as_array(value: Any, name: str, *, member_ndim: int | None = None) -> Converted:
+def as_predictions(probs: Any) -> Given:
+    """Predictions with the names that come with them: keys of a dict, columns of data frames."""
+    if isinstance(probs, Given):
+        return probs
+    if _is_frame(probs):
+        return _from_frame(probs)
+    members = None
+    if isinstance(probs, Mapping):
+        members, probs = tuple(map(str, probs)), list(probs.values())
+    found: Sequence[Any] = ()
+    if isinstance(probs, list | tuple) and any(map(_is_frame, probs)):
+        probs = found = [_from_frame(each) if _is_frame(each) else each for each in probs]
+    given = as_array(probs, "probs", member_ndim=2)
+    if members is not None and given.array.ndim != 3:
+        rule = "as a dict must hold an array (n_samples, n_classes) for each member"
+        came = f"arrays that stack to shape {given.array.shape}"
+        repair = (
+            "Several sets by name go to `hullcal.assess`; two classes to `hullcal.from_binary`."
+        )
+        raise refusal("probs", rule, came, repair)
+    named = {each.classes for each in found if isinstance(each, Given)}
+    if len(named) > 1:
+        came = " and ".join(map(str, list(named)[:2]))
+        repair = "Bring the columns of all members into one order."
+        raise refusal("probs", "must be frames that agree in their columns", came, repair)
+    return replace(given, members=members, classes=next(iter(named), None))
+
+
+def as_array(value: Any, name: str, *, member_ndim: int | None = None) -> Given:
     """The numbers in `value` as a numpy array, sharing its memory where possible.
 
     A list of arrays with `member_ndim` axes is a list of members, stacked along axis 1. Only the
@@ -55,12 +91,12 @@ def as_array(value: Any, name: str, *, member_ndim: int | None = None) -> Conver
     """
     if type(value) is np.ndarray:
         return _with_precision(value)
-    if isinstance(value, Converted):
+    if isinstance(value, Given):
         return value
     _refuse_gaps(value, name)
     try:
         if isinstance(value, Sequence) and not hasattr(value, "__array__"):
-            if any(getattr(part, "shape", ()) for part in value):
+            if any(isinstance(part, Given) or getattr(part, "shape", ()) for part in value):
                 return _stacked([as_array(part, name) for part in value], member_ndim)
             if not isinstance(value, str | bytes):
                 return _with_precision(np.asarray(value))
@@ -75,12 +111,11 @@ def as_array(value: Any, name: str, *, member_ndim: int | None = None) -> Conver
         raise refusal(name, rule, came, repair) from error
 
 
-def _with_precision(array: NDArray[Any]) -> Converted:
-    """Attach the precision of an array's own type."""
+def _with_precision(array: NDArray[Any]) -> Given:
     precision = _PRECISIONS.get(array.dtype.char)
     if precision is None and array.dtype.name == "bfloat16":  # how jax hands it to numpy
-        return Converted(array.astype(np.float32), BFLOAT16)
-    return Converted(array, precision or FLOAT64)
+        return Given(array.astype(np.float32), BFLOAT16)
+    return Given(array, precision or FLOAT64)
 
 
 def _refuse_gaps(value: Any, name: str) -> None:
@@ -97,12 +132,12 @@ def _refuse_gaps(value: Any, name: str) -> None:
     raise refusal(name, "must be a dense array without missing values", came, repair)
 
 
-def _from_foreign(value: Any) -> Converted:
+def _from_foreign(value: Any) -> Given:
     """Try the dialects of other packages in turn."""
     if hasattr(value, "detach"):  # torch: leave the graph, then the device
         value = value.detach().cpu()
         if str(value.dtype).endswith("bfloat16"):  # numpy has no such type
-            return Converted(np.asarray(value.float().numpy()), BFLOAT16)
+            return Given(np.asarray(value.float().numpy()), BFLOAT16)
         value = value.numpy()
     elif hasattr(value, "to_numpy"):  # pandas, polars, xarray, narwhals, pyarrow
         value = value.to_numpy()
@@ -115,14 +150,42 @@ def _from_foreign(value: Any) -> Converted:
     return _with_precision(np.asarray(value))
 
 
-def _stacked(parts: list[Converted], member_ndim: int | None) -> Converted:
+def _stacked(parts: list[Given], member_ndim: int | None) -> Given:
     """Stack arrays, members along axis 1; one coarse member makes the stack coarse."""
     shapes = list(dict.fromkeys(part.array.shape for part in parts))
     if len(shapes) > 1:
         raise ValueError(f"the shapes are {', '.join(map(str, shapes[:4]))}")
     axis = 1 if parts[0].array.ndim == member_ndim else 0
-    precision = max((part.precision for part in parts), key=lambda each: (each.limit, each.eps))
-    return Converted(np.stack([part.array for part in parts], axis=axis), precision)
+    precision = max((part.precision for part in parts), key=lambda each: each.eps)
+    return Given(np.stack([part.array for part in parts], axis=axis), precision)
+
+
+def _is_frame(value: Any) -> bool:
+    """Whether this is a table of pandas, polars or their like, of named columns."""
+    return hasattr(value, "to_numpy") and hasattr(value, "columns")
+
+
+def _from_frame(frame: Any) -> Given:
+    """Predictions in a frame in wide form, as in a file, or with a column for each class."""
+    names = list(frame.columns)
+    columns = [str(name) for name in names]
+    label = label_column(columns)
+    places = number_columns(columns, label)
+    wide = wide_form(columns, places, partial(refusal, "probs"))
+    if wide is not None:
+        places, axes, classes, members = wide.places, wide.axes, wide.classes, wide.members
+    else:
+        classes, members = tuple(as_integers([names[i] for i in places])), None
+        axes = (len(classes),)
+    whole = places == list(range(len(names)))
+    given = as_array(frame if whole else frame[[names[i] for i in places]], "probs")
+    return Given(
+        given.array.reshape(len(given.array), *axes),
+        given.precision,
+        members,
+        None if classes == tuple(range(len(classes))) else classes,
+        None if label is None else frame[names[label]],
+    )
 
 
 def check_dtype(array: NDArray[Any], name: str) -> None:
@@ -134,3 +197,14 @@ def check_dtype(array: NDArray[Any], name: str) -> None:
             "complex numbers, and the columns of a structured array."
         )
         raise refusal(name, "must hold real numbers", came, repair)
+
+
+def order_that_fits(shape: tuple[int, ...], n_labels: int | None, summed: Sequence[int]) -> str:
+    """Write the order of axes that puts samples first and classes last; empty if there is no better.
+
+    Classes are on one of the axes along which values sum to one (`summed`), where any is known.
+    """
+    for order in permutations(range(len(shape))):
+        if n_labels in (None, shape[order[0]]) and (not summed or order[-1] in summed):
+            return "" if order == tuple(range(len(shape))) else f"np.transpose(probs, {order})"
+    return ""

@@ -12,36 +12,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation.arguments import refusal
-from hullcal._validation.arrays import Converted, as_array, check_dtype
-from hullcal._validation.probabilities import Predictions, check_probs, order_that_fits
+from hullcal._validation.arrays import Given, as_array, as_predictions, check_dtype
+from hullcal._validation.predictions import Predictions, check_probs, order_of
 
 # What several training frameworks write for "no label here".
 IGNORE_INDEX = -100
 
 
 def check_set_and_labels(
-    probs: Any,
-    labels: Any,
-    *,
-    classes: Any = None,
-    from_logits: bool = False,
-    from_log: bool = False,
+    probs: Any, labels: Any, *, classes: Any = None, **flags: bool
 ) -> tuple[Predictions, NDArray[np.int32]]:
-    """Validate predictions and labels together, which tells more of both."""
-    given = as_array(probs, "probs", member_ndim=2)
-    truth = label_array(labels)
-    listed = isinstance(probs, list | tuple)
-    _refuse_mismatch(given, truth, raw=from_logits or from_log, listed=listed)
+    """Validate predictions and labels together, which tells more of both.
+
+    Options are those of `check_probs`. Labels left out are taken from the column of a frame.
+    """
+    raw = flags.get("from_logits", False) or flags.get("from_log", False)
+    given, truth = paired(probs, labels, raw=raw)
     n_labels = truth.shape[0] if truth.ndim else None
-    predictions = check_probs(given, from_logits=from_logits, from_log=from_log, n_labels=n_labels)
+    predictions = check_probs(given, **flags, n_labels=n_labels)
     n_samples, _, n_classes = predictions.probs.shape
     sizes = {"n_samples": n_samples, "n_classes": n_classes}
-    return predictions, check_labels(truth, **sizes, classes=classes)
+    names = settled_classes(predictions, classes)
+    return predictions, check_labels(truth, **sizes, classes=names)
 
 
 def check_single(probs: Any, labels: Any) -> tuple[NDArray[Any], NDArray[np.int32]]:
     """Validate the predictions of one classifier, (N, K), and labels."""
-    given = as_array(probs, "probs", member_ndim=2)
+    given = as_predictions(probs)
     if given.array.ndim == 3:
         rule = "must have shape (n_samples, n_classes), one classifier"
         repair = (
@@ -53,21 +50,35 @@ def check_single(probs: Any, labels: Any) -> tuple[NDArray[Any], NDArray[np.int3
     return predictions.probs[:, 0, :], truth
 
 
-def _refuse_mismatch(given: Converted, labels: NDArray[Any], *, raw: bool, listed: bool) -> None:
-    """Refuse swapped arguments and unequal lengths, with the order of axes that would fit."""
-    probs = given.array
-    two_axes = probs.ndim <= 2 <= labels.ndim and labels.shape[1] > 1
-    swapped = two_axes and (labels.ndim == 3 or _fractional(labels)) and not _fractional(probs)
-    unequal = probs.ndim in (2, 3) and labels.ndim > 0 and len(labels) != len(probs)
-    if not (swapped or unequal):
-        return
-    came = f"`probs` of shape {probs.shape} and `labels` of shape {labels.shape}"
+def settled_classes(predictions: Predictions, classes: Any) -> tuple[Hashable, ...] | None:
+    """Names of the classes: those given, or else those that came with the predictions."""
+    there = predictions.classes
+    if classes is None:
+        return check_classes(there, predictions.probs.shape[2])
+    names = check_classes(classes, predictions.probs.shape[2])
+    if there is not None and names is not None and there != names and set(there) == set(names):
+        came, repair = f"{reprlib.repr(names)}", "Leave it out, or reorder the columns."
+        rule = f"must follow the columns of `probs`, {reprlib.repr(there)}"
+        raise refusal("classes", rule, came, repair)
+    return names
+
+
+def paired(probs: Any, labels: Any, *, raw: bool = False) -> tuple[Given, NDArray[Any]]:
+    """Both as arrays of one length; swapped arguments are not taken for a wrong order of axes."""
+    given = as_predictions(probs)
+    truth = label_array(given.labels if labels is None else labels)
+    array = given.array
+    two_axes = array.ndim <= 2 <= truth.ndim and truth.shape[1] > 1
+    swapped = two_axes and (truth.ndim == 3 or _fractional(truth)) and not _fractional(array)
+    if not swapped and (array.ndim not in (2, 3) or not truth.ndim or len(truth) == len(array)):
+        return given, truth
+    came = f"`probs` of shape {array.shape} and `labels` of shape {truth.shape}"
     if swapped:
         repair = "They look swapped: pass (probs, labels)."
         raise refusal("probs", "must come first and `labels` second", came, repair)
     repair = "Pass predictions and labels of the same rows."
-    order = order_that_fits(given, len(labels), raw=raw)
-    if order and listed and probs.ndim == 3:
+    order = order_of(given, len(truth), raw=raw)
+    if order and isinstance(probs, list | tuple) and array.ndim == 3:
         repair = "A list of arrays is a list of members; a list of samples is `np.stack(probs)`."
     elif order:
         repair = f"The order that fits is `{order}`."
@@ -94,8 +105,6 @@ def check_labels(
     >>> check_labels(["cat", "dog"], n_samples=2, n_classes=2, classes=["dog", "cat"])
     array([1, 0], dtype=int32)
     """
-    if classes is None and _in_range_already(labels, n_samples, n_classes):
-        return labels.astype(np.int32)  # type: ignore[no-any-return]
     names = check_classes(classes, n_classes)
     array = label_array(labels)
     flat = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
@@ -112,18 +121,6 @@ def check_labels(
         return _from_one_hot(flat)
     _check_positions(flat, n_classes)
     return flat.astype(np.int32)
-
-
-def _in_range_already(labels: Any, n_samples: int, n_classes: int) -> bool:
-    """Spot what nearly every call brings, an array of integers in range, at little cost."""
-    return (
-        type(labels) is np.ndarray
-        and labels.dtype.kind in "iu"
-        and labels.shape == (n_samples,)
-        and n_samples > 0
-        and bool(np.minimum.reduce(labels) >= 0)
-        and bool(np.maximum.reduce(labels) < n_classes)
-    )
 
 
 def check_classes(classes: Any, n_classes: int) -> tuple[Hashable, ...] | None:
@@ -154,13 +151,13 @@ def check_settled(
     n_classes: int,
     *,
     classes: Any = None,
-    from_logits: bool = False,
-    from_log: bool = False,
+    **flags: bool,
 ) -> None:
     """Refuse options beside a ClassifierSet that would contradict how it was made."""
     renamed = classes is not None and check_classes(classes, n_classes) != names
-    flags = {"classes": renamed, "from_logits": from_logits, "from_log": from_log}
-    for name in (name for name, contradicts in flags.items() if contradicts):
+    for name in (
+        name for name, contradicts in {"classes": renamed, **flags}.items() if contradicts
+    ):
         came, repair = f"another `{name}`", f"Pass it to `ClassifierSet(probs, {name}=...)`."
         raise refusal(name, "is settled when a ClassifierSet is made", came, repair)
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hullcal._validation import check_flag, check_fraction, refusal, warn
-from hullcal.algorithm import calibration_test
+from hullcal._validation import check_flag, check_fraction, refusal, takes_rng, warn
 from hullcal.measures import HosmerLemeshow, Measure
 from hullcal.notes import Note
 from hullcal.nulls import ONE_CALIBRATED
 from hullcal.results import CalibrationTestResult, Result
 from hullcal.sets import ClassifierSet
+from hullcal.truth import truth_test
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,6 +82,7 @@ def one_classifier(
     return classifiers, truth
 
 
+@takes_rng
 def resampling_test(
     probs: ArrayLike,
     labels: ArrayLike,
@@ -95,18 +96,19 @@ def resampling_test(
     classes: ArrayLike | None = None,
     from_logits: bool = False,
     from_log: bool = False,
+    normalize: bool = False,
 ) -> CalibrationTestResult:
     """Test whether one classifier is calibrated, by any measure.
 
     Rows stay fixed, and labels are drawn from the predictions again and again; the p-value is the
     share of draws whose measure reaches that of the data (Vaicenavicius et al. 2019, Section 4.2).
-    This is `calibration_test` of a set of one member with ``null="refit"``, number for number.
+    This is `truth_test` of a set of one member by that measure, number for number.
 
     Parameters
     ----------
     probs : array-like of shape (n_samples, n_classes)
     labels : array-like of shape (n_samples,)
-    measure, n_resamples, alpha, rng, n_jobs, progress, classes, from_logits, from_log
+    measure, n_resamples, alpha, rng, n_jobs, progress, classes, from_logits, from_log, normalize
         As in `calibration_test`.
 
     Returns
@@ -119,19 +121,25 @@ def resampling_test(
     0.01
     """
     classifiers, truth = one_classifier(
-        probs, labels, classes=classes, from_logits=from_logits, from_log=from_log
+        probs,
+        labels,
+        classes=classes,
+        from_logits=from_logits,
+        from_log=from_log,
+        normalize=normalize,
     )
-    return calibration_test(
+    found = truth_test(
         classifiers,
         truth,
         measure=measure,
-        null="refit",
         n_resamples=n_resamples,
         alpha=alpha,
         rng=rng,
         n_jobs=n_jobs,
         progress=progress,
     )
+    assert isinstance(found, CalibrationTestResult)
+    return found
 
 
 def hosmer_lemeshow(
@@ -143,6 +151,7 @@ def hosmer_lemeshow(
     classes: ArrayLike | None = None,
     from_logits: bool = False,
     from_log: bool = False,
+    normalize: bool = False,
 ) -> ClassicalTestResult:
     r"""Test whether every class comes true as often as claimed, by Hosmer and Lemeshow's statistic.
 
@@ -152,8 +161,8 @@ def hosmer_lemeshow(
     over equal-frequency bins of each class, which is Eqs. 3 and 4 of the paper scaled by counts. For
     two classes, bins of equal size and no ties it is the textbook's statistic. Under the hypothesis
     it is referred to a chi-squared distribution with (K-1)·B degrees of freedom. Rows that tie across
-    a cut are shared by its bins, whose counts then depend on each other: the test becomes too timid,
-    and a warning says so.
+    a cut are shared by its bins, whose counts then depend on each other: the test becomes
+    conservative, with a warning.
 
     Parameters
     ----------
@@ -164,7 +173,7 @@ def hosmer_lemeshow(
     fitted : bool
         Whether the model was fitted to these very rows, which takes two degrees of freedom from each
         class: (K-1)(B-2). On held-out rows that would reject far too often.
-    classes, from_logits, from_log
+    classes, from_logits, from_log, normalize
         As in `calibration_test`.
 
     Returns
@@ -182,7 +191,12 @@ def hosmer_lemeshow(
 
     measure = HosmerLemeshow(n_bins=n_bins)
     classifiers, truth = one_classifier(
-        probs, labels, classes=classes, from_logits=from_logits, from_log=from_log
+        probs,
+        labels,
+        classes=classes,
+        from_logits=from_logits,
+        from_log=from_log,
+        normalize=normalize,
     )
     check_flag(fitted, "fitted")
     predictions = classifiers.probs[:, 0, :]
@@ -212,21 +226,18 @@ def hosmer_lemeshow(
 
 def _warn_of_poor_approximation(bins: list[NDArray[np.float64]]) -> None:
     """Small counts by Cochran's rule (none below 1, a fifth below 5), and rows shared over a cut."""
-    reasons = []
+    repair = 'Use fewer bins, or `resampling_test` with measure="hl_cwise".'
     # Rows that tie may stand on either side of a cut: their probabilities are equal.
     expected = np.array([part.sum(axis=0) for part in bins if len(part)])
     below = int((expected < 5.0).sum())
     if expected.min() < 1.0 or below > 0.2 * expected.size:
-        reasons.append(
+        warn(
             f"{below} of {expected.size} expected counts are below 5, the smallest is "
-            f"{expected.min():.2g}: the chi-squared approximation may be poor"
+            f"{expected.min():.2g}: the chi-squared approximation may be poor. {repair}"
         )
     cuts = [(left[-1], right[0]) for left, right in pairwise(bins) if len(right)]
     if shared := sum(int((last == first).sum()) for last, first in cuts):
-        reasons.append(
+        warn(
             f"equal predictions straddle {shared} of the {len(cuts) * bins[0].shape[1]} cuts between "
-            "bins, which makes the chi-squared test too timid"
+            f"bins, which makes the chi-squared test conservative. {repair}"
         )
-    for reason in reasons:
-        repair = 'Use fewer bins, or `resampling_test` with measure="hl_cwise".'
-        warn(f"{reason}. {repair}")

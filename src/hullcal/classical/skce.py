@@ -9,12 +9,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hullcal import pvalues
+from hullcal._compiled.jit import compiled
 from hullcal._compiled.resampling import draw_counts
 from hullcal._compiled.streams import key_of
-from hullcal._validation import check_integer, check_seed, refusal
+from hullcal._validation import (
+    check_integer,
+    check_seed,
+    refusal,
+    takes_rng,
+    unknown,
+)
 from hullcal.classical.single import ClassicalTestResult, one_classifier
 from hullcal.kernels import Kernel, kernel_factors
-from hullcal.measures._all_pairs import BLOCK, pair_terms
 from hullcal.measures.skce import SKCE
 from hullcal.nulls import ONE_CALIBRATED
 
@@ -32,6 +38,7 @@ _METHODS = {
 }
 
 
+@takes_rng
 def skce_test(
     probs: ArrayLike,
     labels: ArrayLike,
@@ -45,11 +52,12 @@ def skce_test(
     classes: ArrayLike | None = None,
     from_logits: bool = False,
     from_log: bool = False,
+    normalize: bool = False,
 ) -> ClassicalTestResult:
     r"""Test whether one classifier is calibrated in the strong sense, by an SKCE estimator.
 
     Write :math:`h_{ij} = (p_i - e_{y_i})^\top \Gamma(p_i, p_j) (p_j - e_{y_j})`, t for the estimate
-    and n for the number of rows. The tests are one-sided: only a large t speaks against calibration.
+    and n for the number of rows. The tests are one-sided: only a large t is evidence against calibration.
 
     ``("ul", "asymptotic")``
         The n/2 terms of disjoint pairs are independent with mean 0 under the hypothesis, so by the
@@ -97,7 +105,7 @@ def skce_test(
         D, for the bootstrap.
     rng : int, numpy.random.Generator or None
         Seed of the bootstrap.
-    classes, from_logits, from_log
+    classes, from_logits, from_log, normalize
         As in `calibration_test`.
 
     Returns
@@ -114,7 +122,12 @@ def skce_test(
     _check_method(estimator, method)
     n_resamples, seed = check_integer(n_resamples, "n_resamples", 1), check_seed(rng)
     classifiers, truth = one_classifier(
-        probs, labels, classes=classes, from_logits=from_logits, from_log=from_log
+        probs,
+        labels,
+        classes=classes,
+        from_logits=from_logits,
+        from_log=from_log,
+        normalize=normalize,
     )
     predictions = classifiers.probs[:, 0, :]
     measure.check(len(truth))
@@ -150,8 +163,7 @@ def skce_test(
 
 def _check_method(estimator: str, method: object) -> None:
     if not isinstance(method, str) or method not in _METHODS:
-        rule = f"must be one of {sorted(_METHODS)}"
-        raise refusal("method", rule, f"{method!r:.80}", "Mind the spelling.")
+        raise unknown("method", method, sorted(_METHODS))
     if estimator not in _METHODS[method]:
         rule = f"`{method}` needs estimator {' or '.join(_METHODS[method])}"
         repair = "The method `distribution_free` takes every estimator."
@@ -207,14 +219,41 @@ def _quadratic_forms(
     mixed: Floats, errors: Floats, parameters: Floats, c: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """c'Hc for every row c, with the row means and the diagonal of H, which is never held whole."""
-    n_samples, scratch = mixed.shape[1], np.empty(3 * BLOCK)
+    n_samples = mixed.shape[1]
     size = max(1, _TERMS // n_samples)
     quadratic, row_means, diagonal = np.zeros(len(c)), np.empty(n_samples), np.empty(n_samples)
     for first in range(0, n_samples, size):
         rows = slice(first, min(first + size, n_samples))
         terms = np.empty((rows.stop - first, n_samples))
-        pair_terms(mixed, errors, first, parameters, terms, scratch)
+        _pair_terms(mixed, errors, first, parameters, terms)
         quadratic += np.einsum("dn,dn->d", c @ terms.T, c[:, rows])
         row_means[rows] = terms.mean(axis=1)
         diagonal[rows] = terms[np.arange(len(terms)), np.arange(first, rows.stop)]
     return quadratic, row_means, diagonal
+
+
+#: Rows that a row is paired with at a time.
+_BLOCK = 256
+
+
+@compiled
+def _pair_terms(p, error, first, parameters, out):  # type: ignore[no-untyped-def]
+    """h_ij of the rows from `first` on, as many as `out` has room for, with all rows."""
+    n_classes, n_rows = p.shape
+    products, scratch = np.empty(_BLOCK), np.empty(_BLOCK)
+    for i in range(out.shape[0]):
+        for start in range(0, n_rows, _BLOCK):
+            begin, size = np.uint64(start), np.uint64(min(_BLOCK, n_rows - start))
+            distance, product = out[i, begin : begin + size], products[:size]
+            for j in range(size):
+                distance[j] = 0.0
+                product[j] = 0.0
+            for k in range(n_classes):
+                p_k, error_k = 0.5 * p[k, first + i], error[k, first + i]
+                for j in range(size):
+                    distance[j] += abs(p_k - 0.5 * p[k, begin + j])
+                for j in range(size):
+                    product[j] += error_k * error[k, begin + j]
+            kernel_factors(distance, parameters[0], parameters[1], scratch)
+            for j in range(size):
+                distance[j] *= product[j]

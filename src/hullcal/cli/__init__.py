@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import sys
 from typing import Any
@@ -15,6 +16,7 @@ _COMMANDS = {
     "test": "testing",
     "sizes": "others",
     "weights": "others",
+    "monitor": "monitoring",
     "simulate": "studies",
     "power": "studies",
     "measures": "others",
@@ -36,6 +38,15 @@ class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in _COMMANDS and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], _COMMANDS, n=1)
+            hint = f" Did you mean {near[0]}?" if near else " `hullcal --help` lists the commands."
+            raise click.UsageError(f"No such command {args[0]!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
@@ -55,8 +66,18 @@ def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> N
     context.exit()
 
 
+_EXAMPLES = """hullcal tests whether a set of classifiers is calibrated. Three ways to begin:
+
+  hullcal demo                                   three real ensembles, and a report
+  hullcal test predictions.npz                   your own: probs (rows, members, classes), labels
+  hullcal test predictions.npz --report x.html   the same, with a page to look at
+
+`hullcal --help` lists all commands."""
+
+
 @click.group(
     cls=_Commands,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option(
@@ -67,11 +88,14 @@ def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> N
     callback=_show_version,
     help="Show the version, and those of the packages that compute.",
 )
-def main() -> None:
-    """Does the convex hull of these classifiers contain a calibrated one?
+@click.pass_context
+def main(context: click.Context) -> None:
+    """Is a set of classifiers calibrated: its average, some combination of it, and is the truth inside?
 
     Start with `hullcal test FILE`, or with `hullcal demo` if there is no file yet.
     """
+    if context.invoked_subcommand is None:
+        click.echo(_EXAMPLES)
 
 
 def run(arguments: list[str] | None = None) -> None:

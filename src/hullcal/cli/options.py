@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib
+import os
 import re
 import reprlib
 import shlex
+import shutil
 import sys
+import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -19,14 +21,21 @@ from typing import Any
 import click
 import numpy as np
 
-from hullcal._validation import InvalidInputError
-from hullcal.io.tables import as_integers
+from hullcal._validation import InvalidInputError, as_integers, refusal, unknown
+from hullcal.cli.running import nobody_reads
 
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
 
 PATH = click.Path(path_type=Path)
 _DEFAULT = click.core.ParameterSource.DEFAULT
+#: How files begin that are no text.
+_BEGINNINGS = {
+    **{b"\x93NUMPY": ".npy", b"\x80": ".npy", b"PK": ".npz"},
+    **{b"PAR1": ".parquet", b"\x89HDF": ".h5"},
+}
+#: What predictions are, and the parameters that say so.
+_FLAGS = {"logits": "from_logits", "log_probs": "from_log", "normalize": "normalize"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,11 +50,20 @@ class Files:
     classes: str | None
     logits: bool
     log_probs: bool
+    normalize: bool
+
+    @classmethod
+    def named(cls, file: Path) -> Files:
+        """One file with predictions and labels under their usual names."""
+        usual: dict[str, Any] = {"probs_key": "probs", "labels_key": "labels", "member_files": ()}
+        usual |= dict.fromkeys(("labels", "classes")) | dict.fromkeys(_FLAGS, False)
+        return cls(file=file, **usual)
 
     @property
     def options(self) -> dict[str, Any]:
         """What is said of the predictions beside them."""
-        return {"classes": self.names, "from_logits": self.logits, "from_log": self.log_probs}
+        flags = {name: getattr(self, option) for option, name in _FLAGS.items()}
+        return {"classes": self.names, **flags}
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -78,9 +96,9 @@ class Files:
         from hullcal import io
         from hullcal.sets import ClassifierSet
 
-        with as_options(path="FILE", labels="--labels"):
+        with as_options(path="FILE", labels="--labels"), _named(self.file) as file:
             data = io.read(
-                self.file,
+                file,
                 member_files=self.member_files,
                 labels=self.labels,
                 probs_key=self.probs_key,
@@ -106,12 +124,32 @@ class Files:
             raise
 
 
+@contextmanager
+def _named(file: Path | None) -> Iterator[Any]:
+    """The file, or what comes from standard input, if it is a hyphen, in a file for as long as needed."""
+    if str(file) != "-":
+        yield file
+        return
+    from hullcal.io.source import Source
+
+    stream = sys.stdin.buffer
+    begin = stream.read(6)
+    kind = next((kind for magic, kind in _BEGINNINGS.items() if begin.startswith(magic)), ".csv")
+    with tempfile.TemporaryDirectory(prefix="hullcal-") as folder:
+        path = Path(folder, f"stdin{kind}")
+        with path.open("wb") as copy:
+            copy.write(begin)
+            shutil.copyfileobj(stream, copy)
+        yield Source(path, called="standard input")
+
+
 @dataclass(frozen=True, kw_only=True)
 class TestOptions:
     """How tests are run."""
 
     measures: tuple[str, ...]
-    nulls: tuple[str, ...]
+    questions: tuple[str, ...]
+    null: str | None
     minimizer: str
     n_resamples: int
     alpha: float
@@ -123,37 +161,51 @@ class TestOptions:
     workers: int | None
     journal: Path | None
     resume: bool
-    quiet: bool
 
 
-def known(room: str, *also: str, numbered: bool = False) -> dict[str, Any]:
-    """Options of an option: names that a room does not know are refused before any file is read.
+def named_option(*names: str, room: str, also: tuple[str, ...] = (), **how: Any) -> Option:
+    """Names that a room does not know are refused before any file is read, and known ones completed.
 
-    With `numbered` a number may follow a name, as in ``ece_conf:5``.
+    A number may follow the name of a measure or of a search, as in ``ece_conf:5``.
     """
 
-    def names() -> tuple[str, ...]:
+    def known() -> tuple[str, ...]:
         return (*importlib.import_module(f"hullcal.{room}").available(), *also)
 
     def check(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
         default = context.get_parameter_source(str(parameter.name)) is _DEFAULT
         # What stands by default is known, and need not be looked for in rooms slow to enter.
-        for given in () if default else (value if isinstance(value, tuple) else (value,)):
-            name = given.partition(":")[0] if numbered else given
-            if name not in names():
-                near = difflib.get_close_matches(name, names(), n=1)
-                hint = f" Did you mean {near[0]}?" if near else ""
-                raise click.BadParameter(f"{given!r} is not one of {', '.join(names())}.{hint}")
-        return value
+        if default or value is None:
+            return value
+        several = isinstance(value, tuple)
+        names = [one for each in value for one in each.split(",")] if several else [value]
+        for given in names:
+            name = given if room == "nulls" else given.partition(":")[0]
+            if name not in known():
+                raise click.BadParameter(str(unknown(room.removesuffix("s"), given, known())))
+        return tuple(dict.fromkeys(names)) if several else value
 
     def complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-        return [name for name in names() if name.startswith(begun)]
+        return [name for name in known() if name.startswith(begun)]
 
-    return {"callback": check, "shell_complete": complete}
+    how |= {"callback": check, "shell_complete": complete}
+    return click.option(*names, show_default="default" in how, **how)
+
+
+def count_option(*names: str, default: int | None = None, **how: Any) -> Option:
+    """A number of things, at least one."""
+    how |= {"type": click.IntRange(min=1), "default": default}
+    return click.option(*names, show_default=default is not None, **how)
+
+
+def fraction_option(name: str, *, default: float, help: str) -> Option:
+    """A number between 0 and 1, and neither of them."""
+    kind = click.FloatRange(0, 1, min_open=True, max_open=True)
+    return click.option(name, type=kind, default=default, show_default=True, help=help)
 
 
 _INPUT = (
-    click.argument("file", type=PATH, required=False),
+    click.argument("file", type=PATH, required=False),  # or a hyphen
     click.option("--labels", type=PATH, help="File of labels, if they are not in FILE."),
     click.option(
         "--member",
@@ -171,52 +223,46 @@ _INPUT = (
     click.option("--classes", help="Names of the classes, separated by commas."),
     click.option("--logits", is_flag=True, help="FILE holds logits."),
     click.option("--log", "log_probs", is_flag=True, help="FILE holds log-probabilities."),
+    click.option(
+        "--normalize",
+        is_flag=True,
+        help="Divide rows by their sums, such as rounded ones or votes.",
+    ),
 )
-
-
-def _positive(*names: str, default: int | None = None, **how: Any) -> Option:
-    how.setdefault("type", click.IntRange(min=1))
-    return click.option(*names, default=default, show_default=default is not None, **how)
-
-
-def _named(*names: str, room: str, also: tuple[str, ...] = (), **how: Any) -> Option:
-    numbered = room != "nulls"
-    default = how.get("default")
-    return click.option(
-        *names, show_default=default is not None, **known(room, *also, numbered=numbered), **how
-    )
 
 
 def measure_option(**how: Any) -> Option:
     """Calibration measure, by name."""
-    return _named("-m", "--measure", room="measures", **how)
+    return named_option("-m", "--measure", room="measures", **how)
 
 
-MINIMIZER = _named(
+MINIMIZER = named_option(
     "--minimizer",
     room="minimizers",
     default="steepest",
     help="The search, or steepest:100 for that many evaluations from each start.",
 )
-ALPHA = click.option(
-    "--alpha",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.05,
-    show_default=True,
-    help="Level of decisions.",
-)
+ALPHA = fraction_option("--alpha", default=0.05, help="Level of decisions.")
 SEED = click.option(
     "--seed", type=click.IntRange(min=0), help="Seed; the one used is printed with the result."
 )
-QUIET = click.option("--quiet", is_flag=True, help="No progress bar and no notices.")
+QUIET = click.option("-q", "--quiet", is_flag=True, help="No progress bar and no notices.")
+VERBOSE = click.option(
+    "-v", "--verbose", is_flag=True, help="Print the figures of every test, too."
+)
 FORCE = click.option("--force", is_flag=True, help="Overwrite files that exist.")
-OUTPUT = click.option("--output", type=PATH, help="Write what would be printed to this file.")
+OUTPUT = click.option(
+    "-o",
+    "--output",
+    type=PATH,
+    help="Write to this file (.txt, .json or .csv) instead of printing.",
+)
 
 
 def resamples_option(default: int) -> Option:
     """D."""
     help = "Data sets drawn for each test."
-    return _positive("-D", "--resamples", "n_resamples", default=default, help=help)
+    return count_option("-D", "--resamples", "n_resamples", default=default, help=help)
 
 
 def jobs_option(what: str) -> Option:
@@ -226,7 +272,7 @@ def jobs_option(what: str) -> Option:
 
 
 _TEST = (
-    _named(
+    named_option(
         "-m",
         "--measure",
         "measures",
@@ -234,16 +280,21 @@ _TEST = (
         also=("all",),
         multiple=True,
         default=("ece_conf",),
-        help="Calibration measure (`hullcal measures` lists them), or ece_conf:5 for five bins; repeat "
-        'for several, or "all".',
+        help="Calibration measure (see `hullcal measures`), or ece_conf:5 for five bins; several as "
+        'a,b, or "all" that take less than a minute.',
     ),
-    _named(
-        "--null",
-        "nulls",
-        room="nulls",
+    click.option(
+        "--question",
+        "questions",
+        type=click.Choice(["average", "calibrated", "truth"]),
         multiple=True,
-        help="How the reference distribution is made: stacked, recentered, refit, maximized or paper; "
-        "repeat for several. Left out, both questions are answered: stacked and refit.",
+        help="Which question to ask; repeat for several.  [default: all three]",
+    ),
+    named_option(
+        "--null",
+        room="nulls",
+        help='How "calibrated" gets its reference distribution: stacked, recentered, maximized or '
+        "paper.  [default: stacked, or recentered beyond memory]",
     ),
     MINIMIZER,
     resamples_option(999),
@@ -252,7 +303,9 @@ _TEST = (
         "--stop-after",
         type=click.IntRange(min=2),
         metavar="H",
-        help="Stop resampling once H null values have reached the statistic; 10 is usual.",
+        default=100,
+        show_default=True,
+        help="Stop a test once H null values have reached its statistic: p is clearly large.",
     ),
     SEED,
     jobs_option("Threads"),
@@ -263,15 +316,14 @@ _TEST = (
         "store or a folder of .npy, .npz, .h5, .safetensors or .parquet shards.",
     ),
     click.option("--scheduler", metavar="ADDRESS", help="A Dask scheduler, e.g. tcp://host:8786."),
-    _positive("--workers", help="Start so many Dask workers here."),
+    count_option("--workers", help="Start so many Dask workers here."),
     click.option(
         "--journal",
         type=PATH,
         metavar="FOLDER",
-        help="Keep finished resamples there, so that a run that was stopped can go on.",
+        help="Keep finished resamples in this folder, so that an interrupted run can be resumed.",
     ),
     click.option("--resume", is_flag=True, help="Resume an interrupted run (needs --journal)."),
-    QUIET,
 )
 
 
@@ -279,7 +331,12 @@ def _by_output(context: click.Context, parameter: click.Parameter, form: str) ->
     """The form, or that of the ending of the file it goes to."""
     output = context.params.get("output")
     if output is not None and context.get_parameter_source("form") is _DEFAULT:
-        return {".json": "json", ".csv": "csv"}.get(output.suffix.lower(), form)
+        forms = {".json": "json", ".csv": "csv", ".txt": "table", "": "table"}
+        if output.suffix.lower() not in forms:
+            raise click.BadParameter(
+                f"{output.name!r} must end in .txt, .json or .csv.", param_hint="'--output'"
+            )
+        return forms[output.suffix.lower()]
     return form
 
 
@@ -290,7 +347,7 @@ format_option = click.option(
     default="table",
     show_default=True,
     callback=_by_output,
-    help="What is printed; left out, an --output that ends in .json or .csv says it.",
+    help="What is printed; the ending of --output decides if this is left out.",
 )
 
 
@@ -299,10 +356,22 @@ def input_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def reworded(**arguments: Any) -> Any:
+        _check_not_input(arguments["files"], arguments)
         with as_options(quiet=arguments.get("quiet", False)):
             return command(**arguments)
 
     return _gathered(reworded, "files", Files, _INPUT)
+
+
+def _check_not_input(files: Files, arguments: Mapping[str, Any]) -> None:
+    """Refuse an output that is an input, by whichever link: also `--force` must not destroy it."""
+    given = (files.file, files.labels, *files.member_files)
+    inputs = {os.path.realpath(path) for path in given if path is not None}
+    for name in ("output", "report"):
+        path = arguments.get(name)
+        if path is not None and os.path.realpath(path) in inputs:
+            rule, came = "must not be an input", repr(str(path))
+            raise refusal(f"--{name}", rule, came, "Name another file.")
 
 
 def testing_options(command: Command) -> Command:
@@ -343,6 +412,21 @@ def check_outputs(*, force: bool, **paths: Path | None) -> None:
         taken[target] = name
 
 
+def print_or_write(text: str, output: Path | None, *, force: bool) -> None:
+    """Results go to stdout, or to the file that was named."""
+    from hullcal import io
+
+    text = text.rstrip("\n")
+    if output is not None:
+        io.write_atomic(output, text + "\n", force=force)
+        return
+    try:
+        click.echo(text)
+    except BrokenPipeError:
+        # Whoever has read enough of it still wants the report, and the decision.
+        nobody_reads(sys.stdout)
+
+
 def command_line(seed: int) -> str:
     """The command as it was typed, to be repeated: with the seed, if that was left to chance."""
     name, *words = sys.argv[1:] or [""]
@@ -368,18 +452,29 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-#: Parameters that are options of the same name.
-_SAME = ("alpha", "measure", "null", "minimizer", "force", "journal", "engine")
+#: What parameters are called here; some are options of the same name.
 _OPTIONS = {
-    "member_files": "--member",
-    "probs_key": "--probs-key",
-    "labels_key": "--labels-key",
-    "from_logits": "--logits",
-    "from_log": "--log",
-    "n_resamples": "--resamples",
-    "n_jobs": "--jobs",
-    "rng": "--seed",
-    **{name: f"--{name}" for name in _SAME},
+    **{
+        name: f"--{name}"
+        for name in [
+            "alpha",
+            "measure",
+            "null",
+            "minimizer",
+            "force",
+            "journal",
+            "engine",
+            "normalize",
+        ]
+    },
+    **{name: f"--{name.replace('_', '-')}" for name in ("probs_key", "labels_key")},
+    **{"member_files": "--member", "from_logits": "--logits", "from_log": "--log"},
+    **{
+        "n_resamples": "--resamples",
+        "stop_after": "--stop-after",
+        "n_jobs": "--jobs",
+        "rng": "--seed",
+    },
 }
 _PARAMETER = re.compile(r"`(\w+)(?:=([^`]*))?`")
 #: Code in Python is passed to a function; whoever has a file saves it there.
@@ -431,8 +526,5 @@ def in_options(message: str, **others: str) -> str:
             return found.group()
         return f"`{names[name]}`" if value in (None, "True") else f"`{names[name]} {value}`"
 
-    return _PASSED.sub(_save, _PARAMETER.sub(option, message))
-
-
-def _save(found: re.Match[str]) -> str:
-    return "Save" if found.group(1) == "P" else "save"
+    save = {"P": "Save", "p": "save"}
+    return _PASSED.sub(lambda found: save[found[1]], _PARAMETER.sub(option, message))

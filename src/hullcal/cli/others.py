@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from hullcal._validation import InvalidInputError
 from hullcal.cli.options import (
     FORCE,
     MINIMIZER,
+    OUTPUT,
     PATH,
     QUIET,
     SEED,
@@ -22,6 +22,7 @@ from hullcal.cli.options import (
     input_options,
     jobs_option,
     measure_option,
+    print_or_write,
 )
 from hullcal.cli.running import tell, working
 
@@ -31,12 +32,10 @@ from hullcal.cli.running import tell, working
 @measure_option(default="ece_conf", help="What is minimised.")
 @MINIMIZER
 @SEED
-@click.option(
-    "--output",
-    type=PATH,
-    help="Write to this file: .json for the whole result, .csv or .txt for one weight a line.",
-)
+@OUTPUT
+@format_option
 @FORCE
+@QUIET
 def weights(
     *,
     files: Files,
@@ -44,52 +43,51 @@ def weights(
     minimizer: str,
     seed: int | None,
     output: Path | None,
+    form: str,
     force: bool,
+    quiet: bool,
 ) -> None:
     """Find the weights of the best calibrated combination.
 
-    They are printed one a line, in the order of the members.
+    They are printed one a line, in the order of the members; as JSON, with the whole result.
     """
     import hullcal
     from hullcal import io
 
     check_outputs(force=force, output=output)
-    if output is not None and output.suffix.lower() not in (".json", ".csv", ".txt", ""):
-        raise InvalidInputError(
-            f"`--output` must end in .json, .csv or .txt; got {output.name!r}. Choose one of them."
-        )
     classifiers, labels = files.read()
     found = hullcal.minimize(classifiers, labels, measure=measure, minimizer=minimizer, rng=seed)
     lines = "\n".join(repr(float(weight)) for weight in found.weights)
-    tell(f"{found}\nseed {found.seed}")
-    if output is None:
-        click.echo(lines)
-    elif output.suffix == ".json":
-        io.write_json([found], output, force=force)
-    else:
-        io.write_atomic(output, lines + "\n", force=force)
+    if not quiet:
+        tell(f"{found}\nseed {found.seed}")
+    print_or_write(io.to_json([found]) if form == "json" else lines, output, force=force)
 
 
 @click.command("sizes")
 @input_options
+@OUTPUT
 @format_option
+@FORCE
 @jobs_option("Threads")
-def sizes(*, files: Files, form: str, jobs: int) -> None:
+@QUIET
+def sizes(
+    *, files: Files, output: Path | None, form: str, force: bool, jobs: int, quiet: bool
+) -> None:
     """Mean size of the set over its rows. A good set is valid (`hullcal test`) and small."""
     from hullcal import uncertainty
 
+    check_outputs(force=force, output=output)
     classifiers, _ = files.read(needs_labels=False)
     found = dict(uncertainty.summary(classifiers, n_jobs=jobs))
-    approximated = found.pop("approximated")
+    units = uncertainty.UNITS
     if form == "json":
-        whole = {**found, "approximated": approximated, "units": uncertainty.UNITS}
-        click.echo(json.dumps(whole, indent=2))
+        text = json.dumps({**found, "units": units}, indent=2)
     elif form == "csv":
-        cells = {**found, "approximated": approximated}
-        click.echo(",".join(cells) + "\n" + ",".join(repr(value) for value in cells.values()))
+        text = ",".join(found) + "\n" + ",".join(map(repr, found.values()))
     else:
-        rows = [[name, f"{value:.4g}", uncertainty.UNITS[name]] for name, value in found.items()]
-        click.echo(columns(["size", "mean", "unit"], rows))
+        rows = [[name, f"{found[name]:.4g}", unit] for name, unit in units.items()]
+        text = columns(["size", "mean", "unit"], rows)
+    print_or_write(text, output, force=force)
 
 
 @click.command("measures")
@@ -105,8 +103,7 @@ def measures() -> None:
     for notion, names in sorted(by_notion.items()):
         click.echo(f"  {notion:<12}{', '.join(names)}")
     click.echo("nulls")
-    for name in nulls.available():
-        click.echo(f"  {name:<12}{nulls.resolve(name).hypothesis}")
+    click.echo(f"  {', '.join(nulls.available())}")
     click.echo(f"minimizers\n  {', '.join(minimizers.available())}")
 
 
@@ -131,8 +128,9 @@ def measures() -> None:
 def demo(seed: int, output: Path, force: bool, quiet: bool) -> None:
     """Test three real ensembles that read digits, and write a report."""
     from hullcal import io
-    from hullcal.assessment import assess
+    from hullcal.assessment import Assessment, Assessments, assess
     from hullcal.report import render
+    from hullcal.verdicts import HEADS, QUESTIONS
 
     try:
         import sklearn  # noqa: F401
@@ -144,17 +142,16 @@ def demo(seed: int, output: Path, force: bool, quiet: bool) -> None:
 
     output.parent.mkdir(parents=True, exist_ok=True)
     check_outputs(force=force, output=output)
-    found = {}
-    with working(quiet=quiet) as report:
-        for example in examples(seed):
-            assessment = assess(example.probs, example.labels, rng=seed, n_jobs=-1, progress=report)
-            found[example.name] = assessment
-            accuracy = assessment.classifiers.accuracy(assessment.labels, weights="mean")
-            click.echo(f"{example.name}: {example.description} (accuracy {accuracy:.1%})")
-            for sentence in assessment.sentences():
-                click.echo(f"  {sentence}")
-            click.echo()
+    found = Assessments()
+    for example in examples(seed):
+        with working(quiet=quiet) as report:
+            each = assess(example.probs, example.labels, rng=seed, n_jobs=-1, progress=report)
+        assert isinstance(each, Assessment)
+        found[example.name] = each
+        click.echo(f"{example.name}: {example.description}\n  {each.advice[0]}\n")
     title = "Three ensembles on handwritten digits"
     page = render(found, title=title, command=command_line(seed))
     io.write_atomic(output, page, force=force)
-    click.echo(f"The report: {output}")
+    for name, question in QUESTIONS.items():
+        click.echo(f"{HEADS[name]:<20}{question}")
+    click.echo(f"\n{found.table()}\n\nThe report, with all next steps: {output}")

@@ -11,7 +11,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn, TextIO
@@ -36,6 +36,8 @@ class _ReaderLeft(Exception):
 _received: list[type[BaseException]] = []
 #: The folder with the journal of a command that can be continued.
 _folders: list[Path] = []
+#: Ctrl-C, and what asks to stop; a lost terminal, where there is such a signal, is like that.
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, *filter(None, [getattr(signal, "SIGHUP", None)]))
 #: What systems say of a disk, a quota or a limit that is full.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -71,7 +73,7 @@ def tell(words: str) -> None:
     """Print on stderr; that nobody listens there ends no work."""
     try:
         click.echo(words, err=True)
-    except BrokenPipeError:
+    except OSError:  # closed, or on a full disk
         nobody_reads(sys.stderr)
 
 
@@ -83,7 +85,7 @@ def say(message: str) -> None:
 @contextmanager
 def ending() -> Iterator[None]:
     """Turn whatever happens into an exit code and one message."""
-    before = signal.signal(signal.SIGTERM, _stop), signal.signal(signal.SIGINT, _interrupt)
+    before = {each: signal.signal(each, _receive) for each in _SIGNALS}
     hook = sys.unraisablehook
     # A signal that a library's callback swallowed is in `_received`, and is no news to be printed.
     sys.unraisablehook = lambda what: (
@@ -106,7 +108,8 @@ def ending() -> Iterator[None]:
     except (click.Abort, KeyboardInterrupt):
         _end_by_signal(KeyboardInterrupt)
     except click.ClickException as error:
-        error.show()
+        with suppress(OSError):
+            error.show()
         sys.exit(BAD_INPUT)
     except InvalidInputError as error:
         say(str(error))
@@ -146,8 +149,8 @@ def ending() -> Iterator[None]:
         sys.exit(INTERNAL)
     finally:
         sys.unraisablehook = hook
-        signal.signal(signal.SIGTERM, before[0])
-        signal.signal(signal.SIGINT, before[1])
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def _end_by_signal(kind: type[BaseException], left: str | None = None) -> NoReturn:
@@ -175,14 +178,9 @@ def _left_behind() -> str:
     return f"finished blocks are in {_folders[0]}; continue with --resume"
 
 
-def _stop(number: int, frame: FrameType | None) -> None:
-    _received.append(_Stopped)
-    raise _Stopped
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    _received.append(KeyboardInterrupt)
-    raise KeyboardInterrupt
+def _receive(number: int, frame: FrameType | None) -> None:
+    _received.append(KeyboardInterrupt if number == signal.SIGINT else _Stopped)
+    raise _received[-1]
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
@@ -190,7 +188,7 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: object) -
         say(f"note: {message}")
 
 
-Report = Callable[[str, int, int], None]
+Report = Callable[[str, float, float], None]
 
 #: Seconds between two words where there is no bar; shorter work says nothing.
 _SILENCE = 10.0
@@ -221,22 +219,26 @@ def working(*, quiet: bool) -> Iterator[Report]:
         bar = stack.enter_context(Progress(*columns, console=console, transient=True))
         task = bar.add_task("")
 
-        def report(what: str, done: int, total: int) -> None:
+        def report(what: str, done: float, total: float) -> None:
             check_signals()
-            bar.update(task, description=what, completed=done, total=total)
+            # What has just begun is drawn at once: a short test may end before the next redraw.
+            begins = bar.tasks[task].description != what
+            bar.update(task, description=what, completed=done, total=total, refresh=begins)
 
         yield report
 
 
 def _spoken() -> Report:
-    """A line now and then, for logs: how much is done, and of what."""
-    last = time.monotonic()
+    """A line now and then, for logs: what is computed, and how long the rest may take."""
+    begin = last = time.monotonic()
 
-    def report(what: str, done: int, total: int) -> None:
+    def report(what: str, done: float, total: float) -> None:
         nonlocal last
         check_signals()
-        if time.monotonic() - last >= _SILENCE:
-            last = time.monotonic()
-            say(f"{what}: {done:,} of {total:,} ({done / total:.0%})")
+        now = time.monotonic()
+        if now - last >= _SILENCE and done > 0:
+            last = now
+            left = (now - begin) * (total - done) / done
+            say(f"{what}: {done / total:.0%} done, about {left:.0f} s left")
 
     return report

@@ -15,7 +15,6 @@ from hullcal._validation import InvalidInputError
 from hullcal.cli.options import (
     ALPHA,
     FORCE,
-    MINIMIZER,
     OUTPUT,
     PATH,
     QUIET,
@@ -24,30 +23,26 @@ from hullcal.cli.options import (
     as_options,
     check_outputs,
     columns,
+    count_option,
     format_option,
+    fraction_option,
     input_options,
     jobs_option,
-    known,
-    measure_option,
+    print_or_write,
     resamples_option,
 )
 from hullcal.cli.running import resumable, tell, working
 
-#: What the axes and sizes of a grid are called here, where not by their own name.
-_OF_GRIDS = {
-    "n_samples": "--samples",
-    "n_members": "--members",
-    "n_classes": "--classes",
-    "n_datasets": "--datasets",
-    "scenario": "--scenario",
-    "spread": "--spread",
-    "strength": "--strength",
-    "protocol": "--protocol",
-    "seed": "--seed",
-    "backend": "--backend",
+_AS_THEY_ARE = (
+    *("scenario", "spread", "strength", "protocol", "seed", "backend", "resume"),
+    *("miscalibration", "amount", "target"),
+)
+#: What the parameters of studies and of their tests are called here; a test is named as a whole.
+_NAMES = {
+    **{name: f"--{name}" for name in _AS_THEY_ARE},
+    **{f"n_{name}": f"--{name}" for name in ("samples", "members", "classes", "datasets")},
+    **dict.fromkeys(("test", "measure", "null", "minimizer"), "--test"),
     "folder": "--output",
-    "resume": "--resume",
-    "path": "--grid",
 }
 
 
@@ -55,11 +50,26 @@ def _axis(*names: str, kind: Any = str, help: str) -> Callable[[Any], Any]:
     return click.option(*names, multiple=True, type=kind, help=help)
 
 
+def _test_option(**how: Any) -> Callable[[Any], Any]:
+    """Tests by name, completed part by part."""
+
+    def complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+        from hullcal import measures, minimizers, nulls
+        from hullcal.simulation.grid import QUESTIONS
+
+        before, colon, last = begun.rpartition(":")
+        rooms = (measures, nulls, minimizers) if colon else ()
+        names = [name for room in rooms for name in room.available()] or QUESTIONS
+        return [f"{before}{colon}{name}" for name in names if name.startswith(last)]
+
+    return click.option("--test", shell_complete=complete, **how)
+
+
 @click.command("simulate", short_help="How often do tests err, where the truth is known?")
 @_axis("--scenario", help="S1, S1_vertex, S2, S3 or calibrated. [default: S1, S2, S3]")
-@_axis("-m", "--measure", help="As ece_conf, or ece_conf:5 for five bins. [default: the paper's]")
-@_axis("--null", help="How reference distributions are made. [default: paper]")
-@_axis("--minimizer", help="As steepest, or steepest:60 evaluations. [default: steepest]")
+@_test_option(
+    multiple=True, help="As truth, or calibrated:ece_conf:5:stacked. [default: the paper's seven]"
+)
 @_axis("-N", "--samples", "n_samples", kind=int, help="Rows of a data set. [default: 100]")
 @_axis("-M", "--members", "n_members", kind=int, help="Members of the set. [default: 10]")
 @_axis("-K", "--classes", "n_classes", kind=int, help="Classes. [default: 10]")
@@ -92,16 +102,20 @@ def simulate(
 ) -> None:
     """Test simulated data sets, and count the errors.
 
-    Options of the grid may be repeated: every combination of data is tested in every combination of
-    ways. With `--output`, finished work survives whatever happens, and `--resume` continues it.
+    Options of the grid may be repeated: every combination of data is tested in every way. With
+    `--output`, finished work survives whatever happens, and `--resume` continues it.
+
+    A test is named by its question (calibrated, truth), then a measure, a null and a search behind
+    colons; `truth` alone is the likelihood test.
 
     \b
-    hullcal simulate --scenario S1 --scenario S3 --measure ece_conf --null stacked --jobs -1
+    hullcal simulate --scenario S1 --scenario S3 --test calibrated:ece_conf:stacked --jobs -1
+    hullcal simulate --scenario S3 --strength 0.1 --test truth --test truth:ece_conf:5
     hullcal simulate -N 100 -N 500 --spread 0.01 --spread 0.1 --output study --jobs 8
     hullcal simulate --grid study.toml --output study --resume
     """  # noqa: D301
     given = {name: value for name, value in axes.items() if value not in (None, ())}
-    with as_options(quiet=quiet, **_OF_GRIDS):
+    with as_options(quiet=quiet, path="--grid", **_NAMES):
         if output is None and (resume or force):
             raise InvalidInputError(
                 "`--output` must name the folder that `--resume` or `--force` is about; got none. "
@@ -209,7 +223,7 @@ def _study_shown(study: Any, form: str) -> str:
 def _table(grid: Any, rows: list[dict[str, Any]]) -> str:
     """What differs between the rows in columns, what does not above them."""
     axes = list(rows[0])[: list(rows[0]).index("alpha")]
-    found = {name: {row[name] for row in rows} - {None} for name in axes}
+    found = {name: {row[name] for row in rows} - {None, ""} for name in axes}
     differing = [name for name in axes if len(found[name]) > 1]
     same = [f"{name} {value}" for name in axes if name not in differing for value in found[name]]
     lines = [
@@ -232,16 +246,6 @@ def _table(grid: Any, rows: list[dict[str, Any]]) -> str:
     )
 
 
-#: What parameters are called here, where not by their own name.
-_OF_POWER = {
-    "n_samples": "--samples",
-    "n_datasets": "--datasets",
-    "miscalibration": "--miscalibration",
-    "amount": "--amount",
-    "target": "--target",
-}
-
-
 @click.command("power", short_help="How many rows does it take to detect a miscalibration?")
 @input_options
 @click.option(
@@ -256,38 +260,21 @@ _OF_POWER = {
     type=float,
     help="The temperature, or the share of the way to a corner. [default: 1.5, or 0.2]",
 )
-@click.option(
+@count_option(
     "-N",
     "--samples",
     "n_samples",
-    type=click.IntRange(min=1),
     multiple=True,
     help="Rows of a data set; repeat for several. [default: 1/8 to 2 times those of FILE]",
 )
-@measure_option(default="ece_conf", help="Or ece_conf:5.")
-@click.option(
-    "--null",
-    default="stacked",
+@_test_option(
+    default="calibrated",
     show_default=True,
-    **known("nulls"),
-    help="How reference distributions are made.",
+    help="A question, and how it is answered: as truth, or calibrated:ece_conf:5:stacked.",
 )
-@MINIMIZER
-@click.option(
-    "--target",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.8,
-    show_default=True,
-    help="The chance that is wanted.",
-)
-@click.option(
-    "-R",
-    "--datasets",
-    "n_datasets",
-    type=click.IntRange(min=1),
-    default=100,
-    show_default=True,
-    help="Data sets for each number of rows.",
+@fraction_option("--target", default=0.8, help="The chance that is wanted.")
+@count_option(
+    "-R", "--datasets", "n_datasets", default=100, help="Data sets for each number of rows."
 )
 @resamples_option(99)
 @ALPHA
@@ -316,16 +303,14 @@ def power(
 
     \b
     hullcal power predictions.npz
-    hullcal power predictions.npz --amount 1.2 -N 500 -N 1000 -N 2000 --target 0.9
+    hullcal power predictions.npz --test truth --amount 1.2 -N 500 -N 1000 -N 2000 --target 0.9
     hullcal power predictions.npz --miscalibration corner --amount 0.1 --format json
     """  # noqa: D301
-    from hullcal import io
-
     check_outputs(force=force, output=output)
     classifiers, _ = files.read(needs_labels=False)
     from hullcal import simulation
 
-    with as_options(quiet=quiet, **_OF_POWER), working(quiet=quiet) as report:
+    with as_options(quiet=quiet, **_NAMES), working(quiet=quiet) as report:
         found = simulation.power(
             classifiers,
             n_samples=n_samples or None,
@@ -334,11 +319,7 @@ def power(
             progress=lambda done, total: report("tests", done, total),
             **how,
         )
-    text = _power_shown(found, form)
-    if output is None:
-        click.echo(text)
-    else:
-        io.write_atomic(output, text + "\n", force=force)
+    print_or_write(_power_shown(found, form), output, force=force)
 
 
 def _power_shown(found: Any, form: str) -> str:

@@ -1,8 +1,7 @@
-"""`hullcal test`: both questions, for the predictions of a file."""
+"""`hullcal test`: the three questions, for the predictions of a file."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,8 @@ from hullcal.cli.options import (
     FORCE,
     OUTPUT,
     PATH,
+    QUIET,
+    VERBOSE,
     Files,
     TestOptions,
     as_options,
@@ -22,27 +23,33 @@ from hullcal.cli.options import (
     columns,
     command_line,
     format_option,
+    in_options,
     input_options,
+    print_or_write,
     testing_options,
 )
-from hullcal.cli.running import REJECTED, nobody_reads, resumable, tell, working
+from hullcal.cli.running import REJECTED, resumable, tell, working
 from hullcal.io.journal import LOCK
-from hullcal.words import weights_in_words
+from hullcal.words import printable, weights_in_words
+
+#: Seconds on this machine beyond which `--measure all` leaves a measure out.
+_LONG = 60.0
 
 
-@click.command("test", short_help="Does the hull contain a calibrated classifier, or the truth?")
+@click.command("test", short_help="Is the average calibrated, some combination, the truth inside?")
 @input_options
 @testing_options
-@format_option
 @OUTPUT
+@format_option
 @click.option("--report", type=PATH, help="Also write a report, one HTML file.")
 @FORCE
 @click.option(
     "--exit-code",
     is_flag=True,
-    help="End with 1 if rejected: by the first null, after adjustment for several measures. A verdict "
-    "of Unclear counts as well.",
+    help='End with 1 if "calibrated" is rejected; with --question, if any question asked is.',
 )
+@QUIET
+@VERBOSE
 def test(
     *,
     files: Files,
@@ -52,78 +59,69 @@ def test(
     report: Path | None,
     force: bool,
     exit_code: bool,
+    quiet: bool,
+    verbose: bool,
 ) -> int:
-    """Does the hull contain a calibrated classifier? Does it contain the truth?
+    """Is the plain average calibrated? Is some combination? Does the hull contain the truth?
 
     FILE holds predictions of shape (rows, members, classes) and labels: .npz with the keys probs and
-    labels, .npy, .csv, .parquet, .zarr, .h5 or .safetensors.
+    labels, .npy, .csv, .parquet, .zarr, .h5 or .safetensors; - is standard input. Predictions must
+    be on rows that no member was fitted to.
 
     \b
     hullcal test predictions.npz
-    hullcal test predictions.npz --measure all --report report.html
+    hullcal test predictions.npz -m ece_conf,ece_cwise --report report.html
     hullcal test --member a.npy --member b.npy --labels y.npy --format json
     """  # noqa: D301
     from hullcal import io
 
     check_outputs(force=force, output=output, report=report)
-    if report is not None:
-        check_in_memory(files, how, "--report")
-    assessment = run_tests(files, how)
-    if form == "json":
-        text = io.to_json(assessment.results, verdicts=assessment.verdicts())
-    elif form == "csv":
-        text = io.to_csv(assessment.results)
+    if report is not None and _only_workers_read(files, how):
+        raise InvalidInputError(
+            "`--report` needs predictions in memory; got a store that only workers read. Run "
+            "`hullcal test` without a report, or use `--engine local`."
+        )
+    found = run_tests(files, how, quiet=quiet)
+    if form == "table":
+        named = "" if files.file is None else f"{files.file.name}: "
+        text = printable(named) + table(found, verbose=verbose)
     else:
-        text = table(assessment)
+        text = found.to_json() if form == "json" else found.to_csv()
     # Results come first, so that no fault of the page can lose them.
-    try:
-        if output is not None:
-            io.write_atomic(output, text.rstrip("\n") + "\n", force=force)
-        else:
-            click.echo(text.rstrip("\n"))
-    except BrokenPipeError:
-        # Whoever has read enough of the table still wants the page, and the decision.
-        nobody_reads(sys.stdout)
-    _write_page(report, assessment, how, force=force)
-    return REJECTED if exit_code and assessment.rejected(assessment.nulls[0]) else 0
+    print_or_write(text, output, force=force)
+    if report is not None:
+        from hullcal.report import render
 
-
-def _write_page(path: Path | None, assessment: Any, how: TestOptions, *, force: bool) -> None:
-    if path is None:
-        return
-    from hullcal import io
-    from hullcal.report import render
-
-    io.write_atomic(
-        path,
-        render(assessment, command=command_line(assessment.results[0].seed)),
-        force=force,
+        page = render(found, command=command_line(found.results[0].seed))
+        io.write_atomic(report, page, force=force)
+        if not quiet:
+            tell(f"report: {report}")
+    asked = found.answers.values() if how.questions else [found.calibrated]
+    return (
+        REJECTED if exit_code and any(each is not None and each.rejected for each in asked) else 0
     )
-    if not how.quiet:
-        tell(f"report: {path}")
 
 
-def run_tests(files: Files, how: TestOptions) -> Any:
-    """All measures and nulls that were named; "all" stands for every measure."""
+def run_tests(files: Files, how: TestOptions, *, quiet: bool) -> Any:
+    """Ask all questions that were named, by all measures."""
     _check_engine(how)
     if how.journal is not None:
         _check_journal(how.journal, resume=how.resume)
     elif how.resume:
         raise InvalidInputError("`--resume` needs `--journal`; got none. Name the run's journal.")
     probs, labels, options = _predictions(files, how)
-    from hullcal import measures as room
-    from hullcal.assessment import BOTH, assess
+    from hullcal.assessment import assess
+    from hullcal.verdicts import QUESTIONS
 
-    names = room.available() if "all" in how.measures else tuple(dict.fromkeys(how.measures))
-    # Of one classifier both questions are the same.
-    usual = BOTH[:1] if getattr(probs, "n_members", 0) == 1 else BOTH
-    with _engine(how) as engine, working(quiet=how.quiet) as report:
+    names = _all(probs, labels, how, quiet=quiet) if "all" in how.measures else how.measures
+    with _engine(how) as engine, working(quiet=quiet) as report:
         return assess(
             probs,
             labels,
             measures=names,
+            questions=how.questions or tuple(QUESTIONS),
+            null=how.null,
             minimizer=how.minimizer,
-            nulls=tuple(dict.fromkeys(how.nulls)) or usual,
             n_resamples=how.n_resamples,
             alpha=how.alpha,
             rng=how.seed,
@@ -136,13 +134,36 @@ def run_tests(files: Files, how: TestOptions) -> Any:
         )
 
 
-def check_in_memory(files: Files, how: TestOptions, what: str) -> None:
-    """Refuse to show predictions that only workers will read, before they do."""
-    if _only_workers_read(files, how):
-        raise InvalidInputError(
-            f"`{what}` needs predictions in memory; got a store that only workers read. Run "
-            "`hullcal test` without a report, or use `--engine local`."
-        )
+def _all(probs: Any, labels: Any, how: TestOptions, *, quiet: bool) -> list[str]:
+    """Every measure that does not take too long; what is left out, and what the rest takes, is said."""
+    from hullcal import measures, minimizers, nulls
+    from hullcal._validation import check_jobs
+    from hullcal.assessment import expected_seconds
+
+    if not hasattr(probs, "labels"):  # only workers have the predictions
+        return [name for name in measures.available() if measures.resolve(name).streams()]
+    null = None if how.null is None else nulls.resolve(how.null)
+    search = minimizers.resolve(how.minimizer)
+    positions, jobs = probs.labels(labels), check_jobs(how.jobs)
+    times = {}
+    for name in measures.available():
+        given = probs, positions, measures.resolve(name), null, search, how.n_resamples
+        times[name] = expected_seconds(*given) / jobs
+    kept = [name for name, seconds in times.items() if seconds <= _LONG or name in how.measures]
+    left = [f"{name} ({_lasting(times[name])})" for name in times if name not in kept]
+    if not quiet:
+        tell(f"{len(kept)} measures, {_lasting(sum(times[name] for name in kept))} at most")
+        if left:
+            tell(f"left out, as they take longer: {', '.join(left)}; name them to run them")
+    return kept
+
+
+def _lasting(seconds: float) -> str:
+    """A time in the unit that suits it."""
+    for unit, size in (("hours", 3600.0), ("min", 60.0)):
+        if seconds >= 1.5 * size:
+            return f"about {seconds / size:.0f} {unit}"
+    return f"about {max(seconds, 1.0):.0f} s"
 
 
 def _only_workers_read(files: Files, how: TestOptions) -> bool:
@@ -206,13 +227,13 @@ def _predictions(files: Files, how: TestOptions) -> tuple[Any, Any, dict[str, An
 
 
 def _check_journal(folder: Path, *, resume: bool) -> None:
-    # A run that was stopped before its first line leaves a lock, which is nothing to go on with.
+    # A run that was stopped before its first line leaves a lock, which is nothing to resume.
     files = folder.rglob("*") if folder.is_dir() else ()
     there = any(path.name != LOCK and not path.is_dir() for path in files)
     if there and not resume:
         raise InvalidInputError(
             f"`--journal` must be a new folder; got {str(folder)!r}, which is not empty. Add "
-            "`--resume` to go on with the run it is of, or name another."
+            "`--resume` to resume its run, or name another."
         )
     if resume and not there:
         raise InvalidInputError(
@@ -222,68 +243,36 @@ def _check_journal(folder: Path, *, resume: bool) -> None:
     resumable(folder)
 
 
-#: Probabilities beyond which nothing is computed but what was asked for.
-_MANY = 2**24
-
-
-def table(found: Any) -> str:
-    """Answers in words, then the figures."""
-    results = found.results
-    several = len(found.measures) > 1
-    header = ["measure", "null", "statistic", "critical", "p", "95 % interval"]
-    header += ["adjusted p"] * several + ["decision"]
-    rows = []
-    for result, adjusted in zip(results, found.adjusted, strict=True):
-        low, high = result.pvalue_interval
-        row = [
-            *(result.measure, result.null),
-            *(f"{result.statistic:.4g}", f"{result.critical_value:.4g}"),
-            *(f"{result.pvalue:.3g}", f"{low:.3g} to {high:.3g}"),
-        ]
-        row += [f"{adjusted:.3g}"] * several
-        rows.append([*row, "rejected" if adjusted <= result.alpha else "not rejected"])
-    first = results[0]
-    fewest, most = (end(result.n_resamples for result in results) for end in (min, max))
-    resamples = str(most) if fewest == most else f"{fewest} to {most}"
-    lines = [
-        f"{first.n_samples} rows, {first.n_members} member{'s' * (first.n_members > 1)}, "
-        f"{first.n_classes} classes; {resamples} resamples, alpha {first.alpha:g}, "
-        f"seed {first.seed}",
-        "",
-        *found.sentences(),
-        "",
-        columns(header, rows),
-        "",
-        *(_weights_in_words(found) if first.n_members > 1 else ()),
-        *_quality_in_words(found),
-    ]
-    if not all(found.rejected(null) for null in found.nulls):
-        lines.append("Not rejecting is no proof.")
-    return "\n".join(lines + [f"Note: {note}" for note in found.notes()])
-
-
-def _quality_in_words(found: Any) -> list[str]:
-    """What somebody would use: how good is the average, and what do the weights cost?"""
-    classifiers = found.data.classifiers
-    # Only workers have seen the predictions, or they are too many to be mixed by the way.
-    if classifiers is None or classifiers.probs.size > _MANY:
-        return []
-    average = found.quality("mean")
-    if found.best.n_members == 1:
-        return [f"Accuracy {average['accuracy']:.3f}."]
-    pairs = (("plain average", average), (found.combination, found.quality(found.weights)))
-    said = (
-        f"the {name} has " + ", ".join(f"{what} {value:.4g}" for what, value in each.items())
-        for name, each in pairs
+def table(found: Any, *, verbose: bool = False) -> str:
+    """Answers and next steps; the figures of every test if asked for."""
+    first = found.results[0]
+    said = in_options(found.summary()).replace(
+        found.described, f"{found.described}; alpha {first.alpha:g}, seed {first.seed}", 1
     )
-    sentence = "; ".join(said) + "."
-    return [sentence[0].upper() + sentence[1:]]
+    lines = [said, *(f"Note: {note}" for note in found.notes())]
+    return "\n".join([*lines, "", figures(found)] if verbose else lines)
 
 
-def _weights_in_words(found: Any) -> list[str]:
-    best = found.best
-    shown = weights_in_words(best.weights, best.members)
-    return [
-        f"{found.combination.capitalize()} by {best.measure} ({best.minimum:.4g}): {shown}",
-        "Weights are fitted to these rows; expect worse calibration on new data.",
-    ]
+def figures(found: Any) -> str:
+    """A line for each test, and the weights of the best combination."""
+    from hullcal.words import measure_in_words
+
+    header = ["question", "measure", "null", "statistic", "critical", "p", "95 % interval"]
+    header += ["adjusted p", "resamples", "headline"]
+    rows = []
+    for question, answer in found.answers.items():
+        each = zip(answer.results, answer.adjusted, answer.headlines, strict=True)
+        for result, adjusted, headline in each:
+            low, high = result.pvalue_interval
+            rows.append(
+                [
+                    *(question, measure_in_words(result), getattr(result, "null", "likelihood")),
+                    *(f"{result.statistic:.4g}", f"{result.critical_value:.4g}"),
+                    *(f"{result.pvalue:.3g}", f"{low:.3g} to {high:.3g}", f"{adjusted:.3g}"),
+                    *(str(result.n_resamples), headline),
+                ]
+            )
+    shown = columns(header, rows)
+    if found.data.n_members == 1:
+        return shown
+    return f"{shown}\n\nBest weights: {weights_in_words(found.weights, found.data.members)}"

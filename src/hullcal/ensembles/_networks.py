@@ -143,10 +143,8 @@ def ready(groups: Iterable[list[Any]], device: Any) -> Generator[list[Member]]:
     """Members that share a pass, ready until the next are asked for."""
     for models in groups:
         with ExitStack() as stack:
-            for model in models:
-                stack.enter_context(evaluated(model))
-            yield [Member(model, stack.enter_context(placed(model, device))) for model in models]
-        del models, model  # or they would live on while the next one is made
+            yield [Member(model, stack.enter_context(prepared(model, device))) for model in models]
+        del models  # or the last one would live on while the next one is made
 
 
 def check_module(model: Any) -> None:
@@ -166,36 +164,26 @@ def check_device(device: Any) -> Any:
 
 
 @contextmanager
-def placed(model: Any, device: Any) -> Iterator[Any]:
-    """Move a module to a device, and back afterwards; gives the device of its inputs, if known."""
-    homes = []
-    if isinstance(model, load_torch().nn.Module):
-        homes = list(dict.fromkeys(t.device for t in chain(model.parameters(), model.buffers())))
-    if device is None or not homes or homes == [device]:
-        yield device if device is not None or not homes else homes[0]
+def prepared(model: Any, device: Any) -> Iterator[Any]:
+    """A module in evaluation mode and on a device, then as it was; gives the device of its inputs."""
+    if not isinstance(model, load_torch().nn.Module):
+        yield device
         return
-    if len(homes) > 1:
+    flags = [(part, part.training) for part in model.modules()]  # parents before their parts
+    homes = list(dict.fromkeys(t.device for t in chain(model.parameters(), model.buffers())))
+    moved = device is not None and homes not in ([], [device])
+    if moved and len(homes) > 1:
         came = "one on " + ", ".join(map(str, homes))
         repair = "Leave `device=None`: inputs then go to the device of the first parameter."
         raise refusal("device", "must be None for a model on several devices", came, repair)
     try:
-        model.to(device)
-        yield device
-    finally:
-        model.to(homes[0])
-
-
-@contextmanager
-def evaluated(model: Any) -> Iterator[None]:
-    """Put a model in evaluation mode; the flag of every part is restored afterwards."""
-    if not isinstance(model, load_torch().nn.Module):
-        yield
-        return
-    flags = [(part, part.training) for part in model.modules()]  # parents before their parts
-    try:
         model.eval()
-        yield
+        if moved:
+            model.to(device)
+        yield homes[0] if device is None and homes else device
     finally:
+        if moved:
+            model.to(homes[0])
         for part, flag in flags:
             # Through `train`, which some parts override to undo what `eval` made of them ...
             if part.training != flag:
@@ -205,8 +193,8 @@ def evaluated(model: Any) -> Iterator[None]:
 
 
 @contextmanager
-def dropping_out(model: Any, types: tuple[type, ...]) -> Iterator[None]:
-    """Evaluation mode, except that dropout layers and modules of these types drop."""
+def dropping_out(model: Any, device: Any, types: tuple[type, ...]) -> Iterator[Any]:
+    """The same, except that dropout layers and modules of these types drop."""
     torch = load_torch()
     parts = list(model.modules())
     layers = [part for part in parts if isinstance(part, torch.nn.modules.dropout._DropoutNd)]
@@ -220,12 +208,12 @@ def dropping_out(model: Any, types: tuple[type, ...]) -> Iterator[None]:
         raise refusal("model", "must have dropout layers", came, repair)
     # Transformer layers in evaluation mode take a fused path that skips their dropout layers.
     fused = torch.backends.mha.get_fastpath_enabled()
-    with evaluated(model):
+    with prepared(model, device) as home:
         try:
             torch.backends.mha.set_fastpath_enabled(False)
             for part in [*layers, *own]:
                 part.training = True  # the flag alone: what is inside it stays as it is
-            yield
+            yield home
         finally:
             torch.backends.mha.set_fastpath_enabled(fused)
 

@@ -28,7 +28,6 @@ from hullcal.ensembles._networks import (
     forked,
     load_state,
     load_torch,
-    placed,
     ready,
     split_batch,
 )
@@ -160,7 +159,7 @@ def mc_dropout(
     n_members = check_integer(n_members, "n_members", 1)
     seed, device = check_seed(rng), check_device(device)
     run = _Run(loader, Reading(outputs, dtype), n_members, progress)
-    with dropping_out(model, types), placed(model, device) as home:
+    with dropping_out(model, device, types) as home:
         members = [Member(model, home, (seed, number)) for number in range(n_members)]
         found = run.gather(members for _ in range(1))
     same = all((found.probs[:, m] == found.probs[:, 0]).all() for m in range(1, n_members))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-import scipy.optimize
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.ensemble import RandomForestClassifier
@@ -14,10 +13,13 @@ from sklearn.utils import _safe_indexing, assert_all_finite, check_random_state,
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from hullcal import hull, measures, minimizers, nulls, simplex
+from hullcal import hull, measures, minimizers, nulls
 from hullcal._validation import InvalidInputError, check_fraction, check_integer, refusal
 from hullcal.algorithm import calibration_test, minimize
 from hullcal.ensembles.sklearn import known_classes, members_from
+from hullcal.likelihood import fit_mixture
+from hullcal.objectives.chunked import Cases
+from hullcal.objectives.opening import LocalSet
 from hullcal.results import CalibrationTestResult
 from hullcal.sets import ClassifierSet
 
@@ -34,9 +36,9 @@ class WeightedEnsembleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
     the combination that is best by `objective` on the rows kept back. `predict_proba` is that
     combination. `result_` tests on the same rows whether the hull contains a calibrated classifier.
 
-    The weights look better on the rows they were chosen on than on others. The test allows for that
-    with the nulls that search their replicates too ("recentered", "stacked", "refit"); a measure
-    taken of the weighted ensemble on those rows does not. Judge it on new rows.
+    The weights are fitted to the rows kept back: expect worse calibration on new rows, and judge the
+    ensemble there. The test allows for the fit with the nulls that search their replicates too,
+    "stacked" and "recentered".
 
     Parameters
     ----------
@@ -195,7 +197,7 @@ class WeightedEnsembleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
             raise InvalidInputError(
                 f'`objective` must be "log_score", "brier_score" or a measure: {error}'
             ) from error
-        nulls.resolve(self.null).check(resolved, minimizers.resolve(self.minimizer))
+        nulls.resolve(self.null or nulls.USUAL).check(resolved, minimizers.resolve(self.minimizer))
         check_integer(self.n_stages, "n_stages", 1)
         return {
             "measure": measure,
@@ -256,29 +258,9 @@ def _seeded(estimator: Any, random: np.random.RandomState) -> Any:
 
 
 def _least_log_score(members: ClassifierSet, labels: NDArray[np.int32]) -> Floats:
-    """Maximum likelihood, a convex problem; rows that every member thinks impossible are left out."""
-    start = simplex.uniform(members.n_members)
-    chances = members.probs[np.arange(len(labels)), :, labels].astype(np.float64)
-    largest = chances.max(axis=1, keepdims=True)
-    # The scale of a row adds a constant to the score; scaled to 1, no row can underflow.
-    chances = chances[largest[:, 0] > 0.0] / largest[largest > 0.0][:, None]
-    if len(chances) == 0:
-        return start
-
-    def score_and_slope(weights: Floats) -> tuple[float, Floats]:
-        mixed = np.maximum(chances @ weights, 1e-100)  # the slope stays finite at a vertex
-        return float(-np.log(mixed).mean()), -(chances / mixed[:, None]).mean(axis=0)
-
-    found = scipy.optimize.minimize(
-        score_and_slope,
-        start,
-        jac=True,
-        method="SLSQP",
-        bounds=scipy.optimize.Bounds(0.0, 1.0),
-        constraints=scipy.optimize.LinearConstraint(np.ones((1, len(start))), 1.0, 1.0),
-        options={"maxiter": 500, "ftol": 1e-12},
-    )
-    return simplex.normalise(found.x)
+    """Maximum likelihood; rows that every member thinks impossible are left out."""
+    data = LocalSet(members, labels)
+    return data.distinct.share(fit_mixture(data.passes(1), Cases.data()).weights[0])
 
 
 def _least_brier_score(members: ClassifierSet, labels: NDArray[np.int32]) -> Floats:

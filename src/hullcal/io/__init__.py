@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from hullcal.io.reading import read
-from hullcal.io.results import from_json, read_json, to_csv, to_json, write_csv, write_json
+from hullcal.io.results import (
+    from_json,
+    read_json,
+    schema,
+    to_csv,
+    to_json,
+    write_csv,
+    write_json,
+)
 from hullcal.io.source import Dataset
 from hullcal.io.writing import check_output, write_atomic
 
@@ -14,6 +22,7 @@ __all__ = [
     "from_json",
     "write_json",
     "read_json",
+    "schema",
     "to_csv",
     "write_csv",
     "check_output",

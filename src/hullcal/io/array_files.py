@@ -9,86 +9,39 @@ import json
 import lzma
 import math
 import operator
+import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass
-from functools import cache, partial
-from typing import IO, Any
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from typing import IO, Any, Literal
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from hullcal.io.source import Source
+from hullcal.io.source import Source, StoredArray, n_bytes
 
 #: How a pickle begins; `ndarray.dump` writes one under any name.
 _PICKLE = b"\x80"
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-# fmt: off
-_SAFETENSORS = {
-    "F64": "f8", "F32": "f4", "F16": "f2", "I64": "i8", "I32": "i4", "I16": "i2", "I8": "i1",
-    "U64": "u8", "U32": "u4", "U16": "u2", "U8": "u1", "BOOL": "?",
-}
-# fmt: on
-
-
-@dataclass(frozen=True)
-class StoredArray:
-    """An array that a file declares."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    #: Reads the rows from `start` to `stop` - 1.
-    rows: Callable[[int, int], NDArray[Any]]
-    #: Bytes that reading takes beyond the rows: a chunk is decoded whole.
-    extra: int = 0
-    #: Whether rows stay in the file until somebody looks at them.
-    mapped: bool = False
-
-    def read(self, start: int, stop: int) -> NDArray[Any]:
-        """These rows, text as numpy's strings; bytes are taken as UTF-8, numbers are left alone."""
-        array = self.rows(start, stop)
-        if array.dtype.kind == "S":
-            return np.char.decode(array, "utf-8")
-        return array.astype(np.str_) if array.dtype.kind in "OT" else array
-
-    @property
-    def kind(self) -> str:
-        """Numbers, text, or another type: what can stand side by side in several files."""
-        kind = self.dtype.kind
-        return "numbers" if kind in "biuf" else "text" if kind in "OSTU" else str(self.dtype)
-
-    def whole(self, source: Source) -> NDArray[Any]:
-        """All rows, if they fit into memory."""
-        if not self.shape:
-            raise ValueError("a single value where there should be a list")
-        source.check_fits(self.needs(0, self.shape[0]))
-        return self.read(0, self.shape[0])
-
-    def needs(self, start: int, stop: int) -> int:
-        """Bytes of memory that these rows take."""
-        if self.mapped:
-            return 0
-        return _bytes((stop - start, *self.shape[1:]), self.dtype) + self.extra
+#: Types of safetensors that numpy has under a similar name.
+_SAFETENSORS = re.compile("([FIU])(8|16|32|64)|BOOL")
 
 
 #: The arrays of an open file by name, each looked at when its function is called.
 Arrays = dict[str, Callable[[], StoredArray]]
 
 
-def _bytes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-    """Memory of an array, in integers that cannot overflow."""
-    return math.prod(int(length) for length in shape) * dtype.itemsize
-
-
 @contextmanager
 def _npy(source: Source) -> Iterator[Arrays]:
     with open(source.path, "rb") as file:
-        shape, _, dtype = _header(source, file, source.path.stat().st_size)
+        _header(source, file, source.path.stat().st_size)
     mapped = npy.open_memmap(source.path, mode="r")
-    yield {"probs": lambda: StoredArray(shape, dtype, lambda i, j: mapped[i:j], mapped=True)}
+    yield {"probs": lambda: StoredArray.held(mapped)}
 
 
 @contextmanager
@@ -107,22 +60,21 @@ def _entry(source: Source, archive: zipfile.ZipFile, name: str) -> StoredArray:
     with archive.open(entry) as file:
         shape, by_columns, dtype = _header(source, file, archive.getinfo(entry).file_size, name)
         begin = file.tell()
-    size = _bytes(shape[1:], dtype)
+    size = n_bytes(shape[1:], dtype)
 
     def rows(start: int, stop: int) -> NDArray[Any]:
+        first, last = (0, shape[0]) if by_columns else (start, stop)
         with archive.open(entry) as file:
-            if by_columns:
-                array: NDArray[Any] = npy.read_array(file, allow_pickle=False)
-            else:
-                file.seek(begin + start * size)
-                data = file.read((stop - start) * size)
-                array = np.ndarray((stop - start, *shape[1:]), dtype, data)
+            file.seek(begin + first * size)
+            data = file.read((last - first) * size)
             # Reading to the end also verifies the checksum.
-            if file.read(1) and (by_columns or stop == shape[0]):
+            if file.read(1) and last == shape[0]:
                 raise ValueError(f"an array {name!r} longer than its header says")
-        return array[start:stop] if by_columns else array
+        order: Literal["F", "C"] = "F" if by_columns else "C"
+        array = np.ndarray((last - first, *shape[1:]), dtype, data, order=order)
+        return array[start - first : stop - first]
 
-    return StoredArray(shape, dtype, rows, extra=_bytes(shape, dtype) if by_columns else 0)
+    return StoredArray(shape, dtype, rows, extra=n_bytes(shape, dtype) if by_columns else 0)
 
 
 def _header(
@@ -139,8 +91,8 @@ def _header(
     shape, by_columns, dtype = _HEADERS[version](file)
     if dtype.hasobject:
         raise source.python_objects(name)
-    if min(shape, default=0) < 0 or _bytes(shape, dtype) > size - file.tell():
-        source.check_fits(_bytes(shape, dtype))
+    if min(shape, default=0) < 0 or n_bytes(shape, dtype) > size - file.tell():
+        source.check_fits(n_bytes(shape, dtype))
         raise ValueError(f"shape {shape} of {dtype} declared, in {size} bytes")
     return shape, by_columns, dtype
 
@@ -149,47 +101,80 @@ def _header(
 def _hdf5(source: Source) -> Iterator[Arrays]:
     """Arrays in groups are called ``group/name``."""
     h5py = source.needs("h5py")
+
+    def look(array: Any) -> StoredArray:
+        if array.external or array.is_virtual:
+            came = f"an array {array.name!r} that points to other files"
+            raise source.refuse("must hold its own data", came, "Copy the numbers into the file.")
+        text = h5py.check_string_dtype(array.dtype)
+        if text is not None and text.length is None:
+            # They lie in a heap, in which a damaged file can send the library round for ever.
+            came = f"strings of variable length {array.name!r}"
+            repair = "Save them by `np.char.encode(names, 'utf-8')`, which gives them one length."
+            raise source.refuse("must hold strings of fixed length", came, repair)
+        if array.dtype.hasobject:
+            raise source.python_objects()
+        stored = _sliced(array)
+        plist = array.id.get_create_plist()
+        filters = [plist.get_filter(i)[0] for i in range(plist.get_nfilters())]
+        if h5py.h5z.FILTER_DEFLATE not in filters:
+            return stored
+        if filters.count(h5py.h5z.FILTER_DEFLATE) > 1:
+            came, repair = "several layers of it", "Write it again with one compressor."
+            raise source.refuse("must be packed by gzip once", came, repair)
+
+        def checked(start: int, stop: int) -> NDArray[Any]:
+            _check_chunks(array, start, stop, 1 << filters.index(h5py.h5z.FILTER_DEFLATE))
+            return stored.rows(start, stop)
+
+        return replace(stored, rows=checked)
+
     with h5py.File(source.path, "r") as file:
         found: dict[str, Any] = {}
         file.visititems(found.__setitem__)  # follows neither soft nor external links
         arrays = {name: each for name, each in found.items() if isinstance(each, h5py.Dataset)}
-        yield {name: partial(_dataset, source, h5py, each) for name, each in arrays.items()}
+        yield {name: partial(look, each) for name, each in arrays.items()}
 
 
-def _dataset(source: Source, h5py: Any, array: Any) -> StoredArray:
-    if array.external or array.is_virtual:
-        came = f"an array {array.name!r} that points to other files"
-        raise source.refuse("must hold its own data", came, "Copy the numbers into the file.")
-    text = h5py.check_string_dtype(array.dtype)
-    if text is not None and text.length is None:
-        # They lie in a heap, in which a damaged file can send the library round for ever.
-        repair = "Save them by `np.char.encode(names, 'utf-8')`, which gives them one length."
-        rule = "must hold strings of fixed length"
-        raise source.refuse(rule, f"strings of variable length {array.name!r}", repair)
-    if array.dtype.hasobject:
-        raise source.python_objects()
-    return _sliced(array)
+def _check_chunks(array: Any, start: int, stop: int, unpacked: int) -> None:
+    """Refuse chunks of deflated rows that unfold beyond their shape and type: the library believes them.
+
+    `unpacked` is the bit of a chunk that was stored as it is.
+    """
+    limit = n_bytes(array.chunks, array.dtype) + 4  # a checksum
+    first, *others = array.chunks
+    places = product(
+        range(start // first * first, stop, first),
+        *(range(0, n, step) for n, step in zip(array.shape[1:], others, strict=True)),
+    )
+    for place in places:
+        if array.id.get_chunk_info_by_coord(place).byte_offset is not None:
+            mask, data = array.id.read_direct_chunk(place)
+            if not mask & unpacked and _inflated(data, limit) > limit:
+                raise ValueError(f"a chunk of {len(data)} bytes unfolds beyond its shape and type")
+
+
+def _inflated(data: bytes, limit: int) -> int:
+    return len(zlib.decompressobj().decompress(data, limit + 1))
 
 
 @contextmanager
 def _safetensors(source: Source) -> Iterator[Arrays]:
     """`classes` and `members` are JSON lists in the metadata."""
-    safetensors = source.needs("safetensors")
-    with safetensors.safe_open(source.path, framework="np") as file:
+    with source.needs("safetensors").safe_open(source.path, framework="np") as file:
         tensors, metadata = list(file.keys()), file.metadata() or {}
         names = {key: metadata[key] for key in ("classes", "members") if key in metadata}
 
         def look(name: str) -> StoredArray:
             if name not in tensors:
-                values = np.array(json.loads(names[name]), dtype=np.str_)
-                return StoredArray(values.shape, values.dtype, lambda start, stop: values)
+                return StoredArray.held(np.array(json.loads(names[name]), dtype=np.str_))
             part = file.get_slice(name)
-            dtype = _SAFETENSORS.get(part.get_dtype())
-            if dtype is None:
+            kind = _SAFETENSORS.fullmatch(part.get_dtype())
+            if kind is None:
                 came = f"{name!r} of type {part.get_dtype()}"
                 raise source.refuse("must hold numbers that numpy knows", came, "Save float32.")
-            shape = tuple(part.get_shape())
-            return StoredArray(shape, np.dtype(dtype), lambda i, j: np.asarray(part[i:j]))
+            dtype = np.dtype(f"{kind[1].lower()}{int(kind[2]) // 8}" if kind[1] else "?")
+            return StoredArray(tuple(part.get_shape()), dtype, lambda i, j: np.asarray(part[i:j]))
 
         yield {name: partial(look, name) for name in (*tensors, *names)}
 
@@ -197,14 +182,11 @@ def _safetensors(source: Source) -> Iterator[Arrays]:
 def _sliced(array: Any) -> StoredArray:
     """An array of HDF5 or Zarr, which is read by slicing."""
     shape, dtype = tuple(array.shape or ()), array.dtype
-    extra = _bytes(array.chunks, dtype) if array.chunks else 0
+    extra = n_bytes(array.chunks, dtype) if array.chunks else 0
     return StoredArray(shape, dtype, lambda i, j: np.asarray(array[i:j]), extra)
 
 
 # Zarr: known codecs only, and every chunk is checked before it is decoded
-
-#: Checks what was read of an array: its bytes, and the range of them that zarr wanted.
-Check = Callable[[bytes, Any], None]
 
 _METADATA = ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")
 #: A chunk may unfold to this multiple of what its shape and type declare, since filters may widen it.
@@ -228,43 +210,36 @@ def _zarr(source: Source) -> Iterator[Arrays]:
             inside = (name.partition("/") for name in archive.namelist())
             children = list(dict.fromkeys(first for first, slash, _ in inside if slash))
         store = storage.ZipStore(source.path, mode="r")
-    with closing(_checked_store()(store)) as checked:
+    checks: dict[str, Callable[[bytes, Any], None]] = {}
+
+    class CheckedStore(storage.WrapperStore):  # type: ignore[misc, name-defined]
+        """A store that looks at every chunk before zarr's codecs do: their C code believes it."""
+
+        async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
+            buffer = await super().get(key, prototype, byte_range)
+            array = "" if "" in checks else key.partition("/")[0]
+            if buffer is not None and array in checks and not key.endswith(_METADATA):
+                checks[array](buffer.to_bytes(), byte_range)
+            return buffer
+
+    def look(array: Any) -> StoredArray:
+        checks[array.path] = _check_of(source, array)
+        return _sliced(array)
+
+    with closing(CheckedStore(store)) as checked:
         root = zarr.open(store=checked, mode="r")
         # One by one: if zarr opens all at once and two are damaged, asyncio prints a traceback.
         alone = isinstance(root, zarr.Array)
         found = {"probs": root} if alone else {name: root.get(name) for name in children}
         arrays = {name: each for name, each in found.items() if isinstance(each, zarr.Array)}
-
-        def look(array: Any) -> StoredArray:
-            checked.checks[array.path] = _check_of(source, array)
-            return _sliced(array)
-
         yield {name: partial(look, array) for name, array in arrays.items()}
 
 
-@cache
-def _checked_store() -> Any:
-    from zarr.storage import WrapperStore
+def _check_of(source: Source, array: Any) -> Callable[[bytes, Any], None]:
+    """The check of a chunk, or of a byte range of a shard.
 
-    class CheckedStore(WrapperStore[Any]):
-        """A store that looks at every chunk before zarr's codecs do: their C code believes it."""
-
-        def __init__(self, store: Any) -> None:
-            super().__init__(store)
-            self.checks: dict[str, Check] = {}
-
-        async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
-            buffer = await super().get(key, prototype, byte_range)
-            array = "" if "" in self.checks else key.partition("/")[0]
-            if buffer is not None and array in self.checks and not key.endswith(_METADATA):
-                self.checks[array](buffer.to_bytes(), byte_range)
-            return buffer
-
-    return CheckedStore
-
-
-def _check_of(source: Source, array: Any) -> Check:
-    """Refuse an array that needs other codecs than Zarr's own, or unpacks in several steps."""
+    An array that needs other codecs than Zarr's own, or unpacks in several steps, is refused.
+    """
     metadata = array.metadata.to_dict()
     codecs = metadata.get("codecs")
     if codecs is None:  # version 2 of the format
@@ -334,7 +309,7 @@ _UNFOLDED: dict[str, Callable[[bytes, int], int]] = {
     "blosc": _blosc,
     "zstd": _zstd,
     "lz4": lambda data, limit: int.from_bytes(data[:4], "little"),
-    "zlib": lambda data, limit: len(zlib.decompressobj().decompress(data, limit + 1)),
+    "zlib": _inflated,
     "gzip": lambda data, limit: len(gzip.GzipFile(fileobj=io.BytesIO(data)).read(limit + 1)),
     "bz2": lambda data, limit: len(bz2.BZ2File(io.BytesIO(data)).read(limit + 1)),
     "lzma": lambda data, limit: len(lzma.LZMADecompressor().decompress(data, limit + 1)),

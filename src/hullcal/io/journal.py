@@ -80,9 +80,8 @@ class Journal:
         line = _line({"block": list(key), "columns": columns}).encode()
         before = os.fstat(self._file).st_size
         try:
-            written = 0
-            while written < len(line):
-                written += os.write(self._file, line[written:])
+            while line:
+                line = line[os.write(self._file, line) :]
             os.fsync(self._file)
         except OSError as error:
             # A full disk leaves half a line; the journal without it is whole.
@@ -109,13 +108,7 @@ def locked(folder: Path, parameter: str = "folder") -> Iterator[None]:
     """Hold a folder, or refuse it if another process does; the lock dies with its holder."""
     import filelock  # not at the top: most runs have no journal
 
-    for each in folder.iterdir():
-        # A link would have us write elsewhere, a pipe would block.
-        odd = each.is_symlink() or not (each.is_file() or each.is_dir())
-        if odd and os.path.lexists(each):  # and not a file that another process has just renamed
-            repair = "Remove it, or choose another folder."
-            came = f"a link, pipe or device {str(each)!r}"
-            raise refusal(parameter, "must hold regular files only", came, repair)
+    check_folder(folder, parameter)
     try:
         lock = filelock.FileLock(folder / LOCK).acquire(blocking=False)
     except filelock.Timeout as error:
@@ -127,13 +120,19 @@ def locked(folder: Path, parameter: str = "folder") -> Iterator[None]:
 
 
 def check_folder(folder: object, parameter: str) -> Path:
-    """Refuse what is no folder for a journal, and could not become one."""
+    """Refuse what is no folder for a journal and could not become one, or would lead elsewhere."""
     if not isinstance(folder, str | os.PathLike):
         repair = "Pass the path of a folder, which need not exist."
         raise refusal(parameter, "must be a path", repr(folder), repair)
     place = Path(folder)
     if place.exists() and not place.is_dir():
         raise refusal(parameter, "must be a folder", f"the file {str(place)!r}", "Name a folder.")
+    for each in place.iterdir() if place.exists() else ():
+        odd = each.is_symlink() or not (each.is_file() or each.is_dir())
+        if odd and os.path.lexists(each):  # and not a file that another process has just renamed
+            repair = "Remove it, or choose another folder."
+            came = f"a link, pipe or device {str(each)!r}"
+            raise refusal(parameter, "must hold regular files and folders only", came, repair)
     return place
 
 
@@ -143,8 +142,7 @@ def configuration_of(folder: Path) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     with path.open("rb") as file:
-        header = _parsed(file.readline())
-    found = header.get("configuration")
+        found = _parsed(file.readline()).get("configuration")
     return found if isinstance(found, dict) else None
 
 
@@ -183,10 +181,23 @@ def _parsed(line: bytes) -> dict[str, Any]:
         return {}
 
 
-def _read(path: Path, header: Mapping[str, Any], parameter: str) -> tuple[dict[Key, Any], int]:
-    """Blocks of a journal, and the length of its sound part."""
+def _read(path: Path, wanted: Mapping[str, Any], parameter: str) -> tuple[dict[Key, Any], int]:
+    """Blocks of a journal with the header that is wanted, and the length of its sound part."""
     lines = path.read_bytes().splitlines(keepends=True)
-    _check_same(_parsed(lines[0]) if lines else {}, header, path, parameter)
+    found = _parsed(lines[0]) if lines else {}
+    if any(type(found.get(name)) is not type(value) for name, value in wanted.items()):
+        came = f"{path} without its first line"
+        raise refusal(parameter, "needs a journal of hullcal", came, _REPAIR)
+    if any(found[name] != wanted[name] for name in ("format", "hash")):
+        old, new = ({"format": each["format"], **each["configuration"]} for each in (found, wanted))
+        differences = "; ".join(
+            f"{name}: {json.dumps(old.get(name))} there, {json.dumps(new.get(name))} now"
+            for name in sorted({*old, *new})
+            if old.get(name) != new.get(name)
+        )
+        came = f"another one in {path} ({differences})"
+        repair = f"Repeat the options of the first run. {_REPAIR}"
+        raise refusal(parameter, "needs the same configuration", came, repair)
     blocks: dict[Key, Any] = {}
     length = len(lines[0])
     for number, line in enumerate(lines[1:], start=2):
@@ -202,21 +213,3 @@ def _read(path: Path, header: Mapping[str, Any], parameter: str) -> tuple[dict[K
         blocks[block[0], block[1], block[2]] = columns
         length += len(line)
     return blocks, length
-
-
-def _check_same(
-    found: Mapping[str, Any], wanted: Mapping[str, Any], path: Path, parameter: str
-) -> None:
-    if any(type(found.get(name)) is not type(value) for name, value in wanted.items()):
-        came = f"{path} without its first line"
-        raise refusal(parameter, "needs a journal of hullcal", came, _REPAIR)
-    if any(found[name] != wanted[name] for name in ("format", "hash")):
-        old, new = ({"format": each["format"], **each["configuration"]} for each in (found, wanted))
-        differences = "; ".join(
-            f"{name}: {json.dumps(old.get(name))} there, {json.dumps(new.get(name))} now"
-            for name in sorted({*old, *new})
-            if old.get(name) != new.get(name)
-        )
-        came = f"another one in {path} ({differences})"
-        repair = f"Repeat the options of the first run. {_REPAIR}"
-        raise refusal(parameter, "needs the same configuration", came, repair)

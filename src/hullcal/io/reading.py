@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import operator
 import os
+import reprlib
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -15,17 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation import refusal
-from hullcal.io.array_files import ARRAYS, Arrays, StoredArray
-from hullcal.io.source import Dataset, Source
-from hullcal.io.tables import TABLES, Table, label_values, labels_in, read_lines, read_table
+from hullcal.io.array_files import ARRAYS, Arrays
+from hullcal.io.source import Dataset, Parts, Source
+from hullcal.io.tables import TABLES, label_values, labels_in, parts_of, read_lines
 
+#: Bytes of a name.
+_NAME = 2**14
 _PICKLED = (".pkl", ".pickle", ".pt", ".pth", ".joblib")
 
 
 def read(
     path: Any = None,
     *,
-    member_files: Sequence[Any] = (),
+    member_files: Sequence[Any] | None = (),
     labels: Any = None,
     probs_key: str = "probs",
     labels_key: str = "labels",
@@ -40,7 +44,8 @@ def read(
         or `.parquet`. Tables are in long form (columns row, member, class, probability, and
         optionally label) or in wide form (``member:class`` or ``member/class``, or ``p_class`` for
         one member, and optionally label); rows, members and classes keep the order in which they
-        first appear, and names that are all integers become integers.
+        first appear, and names that are all integers become integers. CSV may be separated by
+        semicolons, with a decimal comma; row numbers of a data frame are left out.
     member_files : sequence of str or path-like
         Instead of `path`, one file (n_samples, n_classes) per member, named after its file.
     labels : str or path-like, optional
@@ -60,70 +65,80 @@ def read(
     InvalidInputError
         If a file is missing, damaged, larger than memory, or holds something else.
     """
-    files = _listed(member_files)
-    if (path is None) == (not files):
+    files: Any = () if member_files is None else member_files
+    if not isinstance(files, Iterable | os.PathLike):
+        came = f"an object of type {type(files).__name__}"
+        raise refusal("member_files", "must be paths of files", came, "Pass a list of paths.")
+    files = [files] if isinstance(files, str | bytes | os.PathLike) else files
+    sources = [Source.of(each, "member_files") for each in files]
+    if (path is None) == (not sources):
         came = "neither" if path is None else "both"
         rule = "or `member_files` must be given, and not both"
         raise refusal("path", rule, came, "Name one file of all members, or one file a member.")
+    sources = sources or [Source.of(path)]
     beside = needs_labels and labels is None
-    if path is not None:
-        sources = [Source.of(path)]
-        data = _read_one(sources[0], probs_key, labels_key, beside)
-    else:
-        sources = [Source.of(each, "member_files") for each in files]
-        data = _stacked(
-            sources, [_read_one(each, probs_key, labels_key, beside) for each in sources]
-        )
+    found = [_read_one(each, probs_key, labels_key, beside) for each in sources]
+    data = found[0] if path is not None else _stacked(sources, found)
     truth = data.labels if beside else None
     if labels is not None and needs_labels:
-        sources = [*sources, Source.of(labels, "labels")]
+        sources.append(Source.of(labels, "labels"))
         truth = read_labels(sources[-1], labels_key, data.classes)
     if truth is not None:
-        _check_labels(sources[-1], truth.shape, data.probs.shape)
         truth.flags.writeable = False
     data.probs.flags.writeable = False
-    return replace(data, labels=truth, sources=tuple(str(source.path) for source in sources))
+    return replace(data, labels=truth, sources=tuple(map(str, sources)))
 
 
 def read_labels(source: Source, labels_key: str, classes: tuple[Any, ...] | None) -> NDArray[Any]:
     """Read labels by the ending of their file; `classes` tells names from positions."""
     _check(source, (*ARRAYS, *TABLES, ".txt"))
-    if source.suffix == ".txt":
-        with source.guarded():
+    # A library's notes on how the file was written are of no use here.
+    with source.guarded(), warnings.catch_warnings(action="ignore"):
+        if source.suffix == ".txt":
             return label_values(read_lines(source), classes)
-    with _opened(source) as found:
-        if isinstance(found, Table):
-            return label_values(labels_in(found, labels_key), classes)
-        return found[_key(source, found, labels_key, "labels_key")]().whole(source)
+        if source.suffix in TABLES:
+            with TABLES[source.suffix](source) as table:
+                return labels_in(table, labels_key, classes)
+        with ARRAYS[source.suffix](source) as arrays:
+            return source.rows(arrays[_key(source, arrays, labels_key, "labels_key")]())[0]
 
 
 def _read_one(source: Source, probs_key: str, labels_key: str, labelled: bool) -> Dataset:
     """Read predictions, and what else the file tells, by its ending."""
     _check(source, (*ARRAYS, *TABLES))
-    with _opened(source) as found:
-        if isinstance(found, Table):
-            return read_table(found, labels_key)
-        parts = Parts(source, found, probs_key, labels_key if labelled else None)
+    how = {"labelled": labelled, "long": True}
+    with (
+        warnings.catch_warnings(action="ignore"),
+        opened(source, probs_key, labels_key, **how) as parts,
+    ):
         probs, labels = parts.read(0, None)
+        if source.suffix in TABLES and len(probs) == 0:
+            raise source.refuse("must hold instances", "no line below the header", "Add some.")
         return Dataset(probs=probs, labels=labels, classes=parts.classes, members=parts.members)
 
 
-def open_file(source: Source) -> AbstractContextManager[Table | Arrays]:
-    """Open a file by its ending; a folder is a Zarr store."""
-    openers: dict[str, Callable[[Source], AbstractContextManager[Table | Arrays]]]
-    openers = {**ARRAYS, **TABLES}
-    return openers.get(source.suffix, ARRAYS[".zarr"])(source)
-
-
 @contextmanager
-def _opened(source: Source) -> Iterator[Table | Arrays]:
-    with source.guarded(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a library's notes on how the file was written
-        with open_file(source) as found:
-            yield found
+def opened(
+    source: Source,
+    probs_key: str = "probs",
+    labels_key: str = "labels",
+    *,
+    labelled: bool = True,
+    long: bool = False,
+) -> Iterator[Parts]:
+    """Open a file by its ending, or a Zarr store; tables of long form only if `long`."""
+    with source.guarded():
+        if source.suffix in TABLES:
+            with TABLES[source.suffix](source) as table:
+                yield parts_of(table, labels_key, long=long)
+        else:
+            with ARRAYS.get(source.suffix, ARRAYS[".zarr"])(source) as arrays:
+                yield _chosen(source, arrays, probs_key, labels_key if labelled else None)
 
 
 def _check(source: Source, known: tuple[str, ...]) -> None:
+    with source.guarded():
+        source.path.stat()
     if source.suffix in _PICKLED:
         raise source.python_objects()
     if source.suffix == "" and source.path.is_dir():
@@ -135,73 +150,41 @@ def _check(source: Source, known: tuple[str, ...]) -> None:
     source.check_kind(folder_allowed=source.suffix == ".zarr")
 
 
-class Parts:
-    """Predictions, labels and names among the arrays of an open file, of which some rows can be read."""
+def _chosen(source: Source, arrays: Arrays, probs_key: str, labels_key: str | None) -> Parts:
+    """Predictions, labels and names among the arrays of an open file."""
+    key = _key(source, arrays, probs_key, "probs_key", labels_key)
+    probs, labels = arrays[key](), None
+    if labels_key not in (None, "labels") and labels_key not in arrays:
+        raise _missing(source, arrays, str(labels_key), "labels_key")
+    if labels_key is not None and labels_key in arrays and labels_key != key:
+        labels = arrays[labels_key]()
+    shape, dtype = probs.shape, probs.dtype
+    # Beyond addresses, whatever little is stored.
+    size = math.prod(max(1, int(length)) for length in shape) * max(1, dtype.itemsize)
+    if len(shape) not in (2, 3) or size > sys.maxsize:
+        rule = "must hold predictions of shape (n_samples, n_members, n_classes)"
+        came, repair = f"shape {shape}", "One classifier has (n_samples, n_classes)."
+        if labels is not None:
+            came += f" and labels of shape {labels.shape}"
+            keys = f"`probs_key={labels_key!r}` and `labels_key={key!r}`"
+            repair += f" If they are swapped, pass {keys}."
+        raise source.refuse(rule, came, repair)
+    if dtype.kind not in "biuf" and dtype.name != "bfloat16":
+        repair = "Save probabilities as float32 or float64."
+        raise source.refuse("must hold numbers", f"an array of type {dtype}", repair)
 
-    def __init__(
-        self, source: Source, arrays: Arrays, probs_key: str, labels_key: str | None
-    ) -> None:
-        self._source = source
-        self._key = _key(source, arrays, probs_key, "probs_key", labels_key)
-        self._probs = arrays[self._key]()
-        self.shape, self.dtype = self._probs.shape, self._probs.dtype
-        self.labels: StoredArray | None = None
-        if labels_key not in (None, "labels") and labels_key not in arrays:
-            raise _missing(source, arrays, str(labels_key), "labels_key")
-        if labels_key is not None and labels_key in arrays and labels_key != self._key:
-            self.labels = arrays[labels_key]()
-        self._check_probs(labels_key)
-        if self.labels is not None:
-            _check_labels(source, self.labels.shape, self.shape)
-        self.labelled = self.labels is not None
-        self.classes = self._names(arrays, "classes")
-        members = self._names(arrays, "members")
-        self.members = None if members is None else tuple(str(name) for name in members)
-
-    def read(self, start: int, stop: int | None) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """Predictions and labels of the rows from `start` to `stop` - 1, or to their own ends."""
-        arrays = [self._probs] if self.labels is None else [self._probs, self.labels]
-        ends = [(each, each.shape[0] if stop is None else stop) for each in arrays]
-        self._source.check_fits(sum(each.needs(start, end) for each, end in ends))
-        probs, *labels = (each.read(start, end) for each, end in ends)
-        return probs, labels[0] if labels else None
-
-    def _names(self, arrays: Arrays, key: str) -> tuple[Any, ...] | None:
-        if key not in arrays or key == self._key:
+    def names(of: str) -> tuple[Any, ...] | None:
+        if of not in arrays or of == key:
             return None
-        array = arrays[key]()
-        # Names of no bytes take no room in a file, and a billion of them much in memory.
-        if len(array.shape) != 1 or array.shape[0] > max(self.shape):
-            came, repair = f"{key!r} of shape {array.shape}", "Save a list of names."
-            raise self._source.refuse(f"must hold a name for each of the {key}", came, repair)
-        return tuple(array.whole(self._source).tolist())
+        array = arrays[of]()
+        # Names of no bytes, or blanks, take no room in a file, and much in memory.
+        if len(array.shape) != 1 or array.shape[0] > max(shape) or array.dtype.itemsize > _NAME:
+            came, repair = f"{of!r} of shape {array.shape} and type {array.dtype}", "Shorten them."
+            raise source.refuse(f"must hold a name for each of the {of}", came, repair)
+        return tuple(source.rows(array)[0].tolist())
 
-    def _check_probs(self, labels_key: str | None) -> None:
-        shape, dtype = self.shape, self.dtype
-        # Beyond addresses, whatever little is stored.
-        size = math.prod(max(1, int(length)) for length in shape) * max(1, dtype.itemsize)
-        if len(shape) not in (2, 3) or size > sys.maxsize:
-            rule = "must hold predictions of shape (n_samples, n_members, n_classes)"
-            came, repair = f"shape {shape}", "One classifier has (n_samples, n_classes)."
-            if self.labels is not None:
-                came += f" and labels of shape {self.labels.shape}"
-                keys = f"`probs_key={labels_key!r}` and `labels_key={self._key!r}`"
-                repair += f" If they are swapped, pass {keys}."
-            raise self._source.refuse(rule, came, repair)
-        if dtype.kind not in "biuf" and dtype.name != "bfloat16":
-            repair = "Save probabilities as float32 or float64."
-            raise self._source.refuse("must hold numbers", f"an array of type {dtype}", repair)
-
-
-def _check_labels(source: Source, labels: tuple[int, ...], probs: tuple[int, ...]) -> None:
-    """Refuse labels of another number; a wrong order of axes is left to `ClassifierSet`."""
-    count = math.prod(labels)
-    widths = (1, probs[-1]) if len(labels) == 2 else (1,)
-    fitting = {n * width for n in probs[:2] for width in widths}
-    if len(labels) not in (1, 2) or count not in fitting:
-        rule = "must hold as many labels as there are instances, or one-hot rows"
-        came = f"labels of shape {labels} for predictions of shape {probs}"
-        raise source.refuse(rule, came, "Pass labels and predictions of the same rows.")
+    classes, members = names("classes"), names("members")
+    return Parts(source, probs, labels, classes, members and tuple(map(str, members)))
 
 
 def _key(
@@ -226,22 +209,28 @@ def _missing(source: Source, arrays: Arrays, key: str, parameter: str) -> Except
     return source.refuse(f"must hold an array {key!r}", f"the arrays {known}", repair)
 
 
-# One file per member
+# Several files
 
 
-def _listed(member_files: Any) -> list[Any]:
-    if isinstance(member_files, str | bytes | os.PathLike):
-        return [member_files]
-    if member_files is None or isinstance(member_files, Iterable):
-        return [] if member_files is None else list(member_files)
-    came = f"an object of type {type(member_files).__name__}"
-    raise refusal("member_files", "must be paths of files", came, "Pass a list of paths.")
+def agreed(sources: Sequence[Source], declared: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What files say of the whole they are parts of; None says nothing, and all else must agree."""
+    known, by = dict(declared[0]), dict.fromkeys(declared[0], sources[0])
+    for source, own in zip(sources, declared, strict=True):
+        for what, value in own.items():
+            same = np.array_equal if isinstance(value, np.ndarray) else operator.eq
+            if known[what] is None:
+                known[what], by[what] = value, source
+            elif value is not None and not same(value, known[what]):
+                values = (
+                    f"{reprlib.repr(value)}, and {reprlib.repr(known[what])} in {by[what].shown},"
+                )
+                raise source.refuse(f"must agree in `{what}`", values, "Write all files alike.")
+    return known
 
 
 def _stacked(sources: list[Source], members: list[Dataset]) -> Dataset:
     """Put members side by side; their files must agree in shape, labels and classes."""
-    alone: list[NDArray[Any]] = []
-    known: dict[str, Any] = {"shape": None, "labels": None, "classes": None}
+    alone, declared = [], []
     for source, member in zip(sources, members, strict=True):
         probs = member.probs
         if probs.ndim == 3 and probs.shape[1] != 1:
@@ -249,15 +238,8 @@ def _stacked(sources: list[Source], members: list[Dataset]) -> Dataset:
             raise source.refuse(rule, came, "Pass a file of several members as `path`.")
         alone.append(probs[:, 0] if probs.ndim == 3 else probs)
         own = {"shape": alone[-1].shape, "labels": member.labels, "classes": member.classes}
-        for what, value in own.items():
-            if known[what] is None:
-                known[what] = value
-            elif value is not None and not np.array_equal(known[what], value):
-                others = ", ".join(each.shown for each in sources if each is not source)
-                came = f"another {what} than in {others[:200]},"
-                raise source.refuse(
-                    f"must agree in {what}", came, "Predict the same rows with all."
-                )
+        declared.append(own)
+    known = agreed(sources, declared)
     sources[0].check_fits(sum(each.size for each in alone) * np.result_type(*alone).itemsize)
     # Named after their files; after the folder too where files have the same name.
     names = [source.path.stem for source in sources]

@@ -5,29 +5,33 @@ from __future__ import annotations
 import json
 import math
 import platform
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from importlib.metadata import version
+from importlib.resources import files
 from typing import Any, NoReturn
 
 import numpy as np
 
 import hullcal
-from hullcal._validation import InvalidInputError, refusal
+from hullcal._validation import InvalidInputError, check_weights, refusal
 from hullcal.io.source import Source
 from hullcal.io.writing import as_text, csv_line, write_atomic
-from hullcal.results import CalibrationTestResult, Result, adjust
+from hullcal.results import Result
 
-#: Public names of the classes, by kind; loaded when needed, since one brings compiled code along.
+#: Kinds by the public names of their classes, one of which brings compiled code along when loaded.
 _KINDS = {
-    "calibration_test": "CalibrationTestResult",
-    "minimize": "MinimizeResult",
-    "classical_test": "ClassicalTestResult",
+    "CalibrationTestResult": "calibration_test",
+    "MinimizeResult": "minimize",
+    "TruthTestResult": "truth_test",
+    "ClassicalTestResult": "classical_test",
 }
 #: Declared types of fields that are lists in JSON, with that of their items; then the simple ones.
 _ITEMS = {
     "NDArray[np.float64]": "float",
     "tuple[str, ...]": "str",
+    "tuple[int, ...]": "int",
     "tuple[Note, ...]": "dict[str, Any]",
 }
 _TYPES = {
@@ -38,39 +42,39 @@ _WORDS = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
 # fmt: off
 #: Written for the reader's convenience, and computed anew when read.
 _DERIVED = (
-    "pvalue", "pvalue_interval", "critical_value", "rejected", "n_resamples", "n_members",
+    "pvalue", "pvalue_interval", "evalue", "critical_value", "rejected", "n_resamples", "n_members",
 )
 _COLUMNS = (
-    "kind", "measure", "null", "hypothesis", "statistic", "minimum", "critical_value", "pvalue",
-    "adjusted_pvalue", "rejected", "alpha", "n_resamples", "seed", "n_samples", "n_members",
-    "n_classes", "weights", "members", "adjusted_rejected",
+    "kind", "question", "measure", "null", "hypothesis", "statistic", "minimum", "critical_value",
+    "pvalue", "unadjusted_pvalue", "headline", "rejected", "alpha", "n_resamples", "seed", "n_samples",
+    "n_members", "n_classes", "evalue", "temperature", "weights", "members",
 )
 # fmt: on
-_TEXT = ("kind", "measure", "null", "hypothesis", "members")
+_TEXT = ("kind", "question", "measure", "null", "hypothesis", "headline", "members")
 
 
 def to_json(
-    results: Result | Sequence[Result], *, verdicts: Sequence[Mapping[str, Any]] = ()
+    results: Result | Sequence[Result], *, assessment: Mapping[str, Any] | None = None
 ) -> str:
     """Write results as strict JSON.
 
     Parameters
     ----------
     results : result, or sequence of results
-    verdicts : sequence of mappings, optional
-        What an assessment concludes from them, for its readers; `from_json` leaves it out.
+    assessment : mapping, optional
+        What `Assessment.to_dict` concludes from them, for readers; `from_json` leaves it out.
 
     Returns
     -------
     str
-        An object with `version` (of hullcal), `versions` (of all that computed), `verdicts` if there
-        are any, and `results`, each with its `kind`, its fields and what follows from them.
+        An object with `version` (of hullcal), `versions` (of all that computed), `assessment` if there
+        is one, and `results`, each with its `kind`, its fields and what follows from them.
         Infinities and NaN are the strings "Infinity", "-Infinity" and "NaN"; among `settings`, which
         may hold any text, they are ``{"float": "Infinity"}``.
     """
     document: dict[str, Any] = {"version": hullcal.__version__, "versions": versions()}
-    if verdicts:
-        document["verdicts"] = [dict(verdict) for verdict in verdicts]
+    if assessment is not None:
+        document["assessment"] = _word(assessment)
     document["results"] = [_entry(result) for result in _listed(results)]
     try:
         return json.dumps(document, allow_nan=False, indent=1) + "\n"
@@ -122,33 +126,40 @@ def read_json(path: Any) -> list[Any]:
             raise source.refuse(rule, f"other contents ({error})", "Write it again.") from error
 
 
-def to_csv(results: Result | Sequence[Result]) -> str:
+def schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of what `to_json` writes, for programs that read it."""
+    text = files("hullcal.io").joinpath("results.schema.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def to_csv(results: Result | Sequence[Result], *, answers: Sequence[Mapping[str, Any]] = ()) -> str:
     """Write results as CSV, one line each.
 
     Parameters
     ----------
     results : result, or sequence of results
+    answers : sequence of mappings, optional
+        For each result what an assessment says of it: `question`, and in place of those of the test
+        alone `measure` with its settings, `pvalue`, `headline`, `rejected`.
 
     Returns
     -------
     str
-        With a header. `adjusted_pvalue` is Holm's over the tests of one null, and
-        `adjusted_rejected` the decision by it; `rejected` is that of the test alone. `weights`
-        are joined by semicolons; `members` are a JSON list. Text that a spreadsheet would take for a
-        formula begins with an apostrophe.
+        With a header. `unadjusted_pvalue` is that of the test alone. `weights` are joined by
+        semicolons; `members` are a JSON list.
+        Text that a spreadsheet would take for a formula begins with an apostrophe.
     """
     listed = _listed(results)
-    adjusted: dict[int, float] = {}
-    tests = [result for result in listed if hasattr(result, "pvalue")]
-    for null in {getattr(test, "null", None) for test in tests}:
-        family = [test for test in tests if getattr(test, "null", None) == null]
-        adjusted |= dict(zip(map(id, family), adjust(family).tolist(), strict=True))
     lines = [csv_line(_COLUMNS)]
-    for result in listed:
-        row = _row(_entry(result)) | {"adjusted_pvalue": adjusted.get(id(result))}
-        if isinstance(result, CalibrationTestResult):
-            row["adjusted_rejected"] = adjusted[id(result)] <= result.alpha
-        lines.append(csv_line(_cell(column, row.get(column)) for column in _COLUMNS))
+    for result, added in zip(listed, answers or [{}] * len(listed), strict=True):
+        own = {name: getattr(result, name, None) for name in ("headline", "pvalue")}
+        row = {**own, "unadjusted_pvalue": own["pvalue"], **_row(_entry(result)), **added}
+        cells = {name: "" if row.get(name) is None else str(row[name]) for name in _COLUMNS}
+        # Text that is no formula; numbers may begin with a minus.
+        lines.append(
+            csv_line(as_text(cells[name]) if name in _TEXT else cells[name] for name in cells)
+        )
     return "".join(lines)
 
 
@@ -168,41 +179,52 @@ def _listed(results: Any) -> list[Result]:
     several = not isinstance(results, Result) and isinstance(results, Sequence)
     listed = list(results) if several else [results]
     for each in listed:
-        if _kind(each) is None:
+        if type(each).__name__ not in _KINDS:
             came = f"an object of type {type(each).__name__}"
             rule, repair = "must be results of hullcal", "Pass what a test gave back."
             raise refusal("results", rule, came, repair)
     return listed
 
 
-def _kind(result: Any) -> str | None:
-    return next((kind for kind, name in _KINDS.items() if type(result).__name__ == name), None)
-
-
 def _entry(result: Result) -> dict[str, Any]:
     """The kind and fields of a result, and what follows from them, as JSON knows them."""
-    data = result.to_dict()
-    data |= {
-        name: getattr(result, name)
-        for name in _DERIVED
-        if name not in data and hasattr(result, name)
-    }
+    data = {name: getattr(result, name) for name in _DERIVED if hasattr(result, name)}
+    data = {**result.to_dict(), **data}
     free = ("settings", "notes")  # which may hold any text
     written = {name: _word(value, wrap=name in free) for name, value in data.items()}
-    return {"kind": _kind(result), **written}
+    return {"kind": _KINDS[type(result).__name__], **written}
 
 
 def _result(entry: Any) -> Result:
     """The result that an entry describes; every field must have its type."""
-    cls: type[Result] = getattr(hullcal, _KINDS[entry["kind"]])
+    classes = {kind: name for name, kind in _KINDS.items()}
+    cls: type[Result] = getattr(hullcal, classes[entry["kind"]])
     types = {each.name: str(each.type) for each in fields(cls)}
-    return cls.from_dict(
-        {
-            name: _read(types[name], value) if name in types else value
-            for name, value in entry.items()
-            if name in types or name not in ("kind", *_DERIVED)
-        }
+    derived = {"kind", *_DERIVED} - types.keys()
+    given = {name: value for name, value in entry.items() if name not in derived}
+    result = cls.from_dict(
+        {name: _read(types[name], each) if name in types else each for name, each in given.items()}
     )
+    _check(result)
+    return result
+
+
+def _check(result: Any) -> None:
+    """Refuse what no test gives: a decision made of it would mean nothing."""
+    weights, members = getattr(result, "weights", None), getattr(result, "members", None)
+    null = getattr(result, "null_distribution", ())
+    sound = {
+        "alpha": 0 < getattr(result, "alpha", 0.5) < 1,
+        "weights": weights is None or check_weights(weights, len(weights)) is not None,
+        "members": members is None or weights is None or len(members) == len(weights),
+        "null_distribution": not np.isnan(null).any(),
+        "statistic": not math.isnan(getattr(result, "statistic", 0.0)),
+        "value": not math.isnan(getattr(result, "value", 0.0)),
+        "n_samples": getattr(result, "n_samples", 1) >= 1,
+        "n_classes": getattr(result, "n_classes", 2) >= 2,
+    }
+    for name in (name for name, holds in sound.items() if not holds):
+        raise ValueError(f"`{name}` is {reprlib.repr(getattr(result, name))}")
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -253,17 +275,15 @@ def _row(entry: dict[str, Any]) -> dict[str, Any]:
     if "test" in row:  # a classical test, which is of one classifier
         row |= {"measure": row["test"], "n_members": 1}
         row["n_resamples"] = len(row["null_distribution"]) or None
+    if row["kind"] == "truth_test":
+        row["measure"] = "likelihood"
     if row["kind"] == "minimize":
-        row |= {"statistic": row["value"], "minimum": row["value"]}
+        row |= dict.fromkeys(("statistic", "minimum"), row["value"])
         row["n_members"] = len(row["weights"])
     if row.get("members") is not None:
-        row["members"] = json.dumps(row["members"], ensure_ascii=False)
+        names = json.dumps(row["members"], ensure_ascii=False)
+        # Without escape sequences and direction marks, which a terminal would obey.
+        row["members"] = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in names)
     if "weights" in row:  # adding 0 takes the sign from a negative zero
         row["weights"] = ";".join(repr(float(weight) + 0.0) for weight in row["weights"])
     return row
-
-
-def _cell(column: str, value: Any) -> str:
-    """Text that is no formula; numbers may begin with a minus."""
-    text = "" if value is None else str(value)
-    return as_text(text) if column in _TEXT else text

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError, refusal
@@ -26,10 +28,14 @@ class Source:
 
     path: Path
     parameter: str = "path"
+    #: What it is called in messages, if not by its path.
+    called: str = ""
 
     @classmethod
     def of(cls, path: Any, parameter: str = "path") -> Source:
         """Take a path as users write it; refuse what is no path."""
+        if isinstance(path, Source):
+            return path
         try:
             text = os.fsdecode(path)
             came = repr(text)
@@ -42,10 +48,13 @@ class Source:
         repair = "Pass a string or a `pathlib.Path`; arrays go to `ClassifierSet` directly."
         raise refusal(parameter, "must be the path of a file", came, repair)
 
+    def __str__(self) -> str:
+        return self.called or str(self.path)
+
     @property
     def shown(self) -> str:
         """The path with control characters escaped."""
-        return repr(str(self.path))
+        return self.called or repr(str(self.path))
 
     @property
     def suffix(self) -> str:
@@ -55,6 +64,16 @@ class Source:
     def refuse(self, rule: str, came: str, repair: str) -> InvalidInputError:
         """Build the error that says what is wrong with this file."""
         return refusal(self.parameter, rule, f"{came} in {self.shown}", repair)
+
+    def not_found(self) -> InvalidInputError:
+        """Build the error for a file that is not there, or for the folder that is not."""
+        missing = self.path
+        while missing.parent != missing and not missing.parent.exists():
+            missing = missing.parent
+        kind = "Folder" if missing != self.path else "File" if self.suffix else "File or folder"
+        # What is called `probs` may be read by workers elsewhere.
+        hint = ". Each worker needs it under this path" if self.parameter == "probs" else ""
+        return InvalidInputError(f"{kind} not found: {printable(str(missing))}{hint}")
 
     def python_objects(self, name: str = "") -> InvalidInputError:
         """Build the error for a file, or an array in it, that could run code when read."""
@@ -102,6 +121,16 @@ class Source:
             repair = "Save the predictions as one `.npy` array, which is mapped and not read."
             raise self.refuse("must fit into memory", came, repair)
 
+    def rows(
+        self, *arrays: StoredArray, start: int = 0, stop: int | None = None
+    ) -> list[NDArray[Any]]:
+        """The rows from `start` to `stop` - 1, or to the ends; refused if they do not fit into memory."""
+        if not all(each.shape for each in arrays):
+            raise ValueError("a single value where there should be a list")
+        ends = [(each, each.shape[0] if stop is None else stop) for each in arrays]
+        self.check_fits(sum(each.needs(start, end) for each, end in ends))
+        return [each.read(start, end) for each, end in ends]
+
     @contextmanager
     def guarded(self) -> Iterator[None]:
         """Turn whatever a library raises about this file into an error that names the file."""
@@ -109,21 +138,22 @@ class Source:
             yield
         except InvalidInputError:
             raise
-        except PermissionError as error:
-            came = "no permission to read"
-            raise self.refuse("must be a readable file", came, "Change its mode.") from error
-        except MemoryError as error:
-            repair = "Use `.npy`, which is mapped and not read."
-            raise self.refuse("must fit into memory", "more than that", repair) from error
         except Exception as error:
+            rule = "must be a readable file"
+            if isinstance(error, PermissionError):
+                came, repair = "no permission to read", "Change its mode."
+            elif isinstance(error, MemoryError):
+                rule, came = "must fit into memory", "more than that"
+                repair = "Use `.npy`, which is mapped and not read."
             # In a folder that exists, something inside may be missing.
-            if isinstance(error, FileNotFoundError) and not self.path.exists():
-                repair = "Check the spelling; if workers read it, each needs it under this path."
-                raise self.refuse("must exist", "no file or folder", repair) from error
-            reason = printable(" ".join(str(error).split())[:200])
-            came = f"{type(error).__name__}: {reason or 'no further message'}"
-            repair = f"The file is damaged, cut short, or no `{self.suffix}` file. Write it again."
-            rule = f"must be a readable `{self.suffix}` file"
+            elif isinstance(error, FileNotFoundError) and not self.path.exists():
+                raise self.not_found() from error
+            else:
+                rule = f"must be a readable `{self.suffix}` file"
+                reason = printable(" ".join(str(error).split())[:200])
+                came = f"{type(error).__name__}: {reason or 'no further message'}"
+                kind = f"no `{self.suffix}` file"
+                repair = f"The file is damaged, cut short, or {kind}. Write it again."
             raise self.refuse(rule, came, repair) from error
 
     def needs(self, module: str) -> Any:
@@ -135,6 +165,60 @@ class Source:
             repair = f"Install it with `pip install {package}`."
             rule = f"needs the package {package} for `{self.suffix}` files"
             raise self.refuse(rule, f"no {package}: {error}", repair) from error
+
+
+@dataclass(frozen=True)
+class StoredArray:
+    """An array that a file declares."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    #: Reads the rows from `start` to `stop` - 1.
+    rows: Callable[[int, int], NDArray[Any]]
+    #: Bytes that reading takes beyond the rows: a chunk is decoded whole.
+    extra: int = 0
+    #: Whether rows stay in the file until somebody looks at them.
+    mapped: bool = False
+
+    @classmethod
+    def held(cls, array: NDArray[Any]) -> StoredArray:
+        """An array in memory, or mapped to it."""
+        return cls(array.shape, array.dtype, lambda i, j: array[i:j], mapped=True)
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """These rows, text as numpy's strings; bytes are taken as UTF-8, numbers are left alone."""
+        array = self.rows(start, stop)
+        if array.dtype.kind == "S":
+            return np.char.decode(array, "utf-8")
+        return array.astype(np.str_) if array.dtype.kind in "OT" else array
+
+    def needs(self, start: int, stop: int) -> int:
+        """Bytes of memory that these rows take."""
+        rows = n_bytes((stop - start, *self.shape[1:]), self.dtype)
+        return 0 if self.mapped else rows + self.extra
+
+
+def n_bytes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    """Memory of an array, in integers that cannot overflow."""
+    return math.prod(int(length) for length in shape) * dtype.itemsize
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Predictions, labels and names in an open file, of which some rows can be read."""
+
+    source: Source
+    probs: StoredArray
+    labels: StoredArray | None = None
+    classes: tuple[Any, ...] | None = None
+    members: tuple[str, ...] | None = None
+
+    def read(self, start: int, stop: int | None) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """Predictions and labels of the rows from `start` to `stop` - 1, or to their own ends."""
+        if self.labels is None:
+            return self.source.rows(self.probs, start=start, stop=stop)[0], None
+        probs, labels = self.source.rows(self.probs, self.labels, start=start, stop=stop)
+        return probs, labels
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal.io.array_files import ARRAYS, StoredArray
-from hullcal.io.reading import Parts, open_file
-from hullcal.io.source import Source
-from hullcal.io.tables import Table, Wide
+from hullcal.io.array_files import ARRAYS
+from hullcal.io.reading import agreed, opened
+from hullcal.io.source import Source, StoredArray
 
 Array = NDArray[Any]
 
@@ -32,36 +30,38 @@ class _Shard:
     source: Source
     truth: Source | None
     n_rows: int
-    #: What all shards must agree in. `label_kind` is what labels are, text or numbers; None in tables,
-    #: where text may be numbers written out.
+    #: What all shards must agree in.
     declared: dict[str, Any]
 
     @classmethod
     def of(cls, source: Source, truth: Source | None) -> _Shard:
         """What the files declare."""
-        with _opened(source) as parts:
-            labels = parts.labels if truth is None else _mapped(truth)
-            if labels is not None and labels.shape[:1] != parts.shape[:1]:
-                came = f"labels of shape {labels.shape} for predictions of shape {parts.shape}"
+        with opened(source) as parts:
+            shape, labels = parts.probs.shape, parts.labels if truth is None else _mapped(truth)
+            if labels is not None and labels.shape[:1] != shape[:1]:
+                came = f"labels of shape {labels.shape} for predictions of shape {shape}"
                 repair = "Write labels and predictions of the same rows."
                 raise source.refuse("must have a label for every row", came, repair)
-            declared = {name: getattr(parts, name) for name in ("dtype", "classes", "members")}
-            declared |= {"shape": parts.shape[1:], "labelled": parts.labelled or truth is not None}
-            declared["label_kind"] = None if labels is None else labels.kind
-            return cls(source, truth, parts.shape[0], declared)
+            declared = {"shape": shape[1:], "dtype": parts.probs.dtype, "classes": parts.classes}
+            declared |= {"members": parts.members, "labelled": labels is not None}
+            kind = None if labels is None else labels.dtype.kind
+            names = dict.fromkeys("biuf", "numbers") | dict.fromkeys("OSTU", "names")
+            declared["kind of labels"] = names.get(str(kind), kind)
+            return cls(source, truth, shape[0], declared)
 
     def read(self, first: int, last: int) -> tuple[Array, Array | None]:
         """As `Store.read`, with rows counted in this file."""
-        with _opened(self.source) as parts:
+        with opened(self.source) as parts:
             probs, labels = parts.read(first, last)
         if self.truth is not None:
             labels = np.array(_mapped(self.truth).read(first, last))
-        kind = self.declared["label_kind"]
-        if labels is not None and (labels.dtype.kind == "U") != (kind == "text"):
-            if kind == "numbers":
-                rule = "must have labels that are all numbers or all names"
-                raise self.source.refuse(rule, "both", "Write all of them alike.")
-            labels = labels.astype(np.str_) if kind == "text" else labels
+        # What text in a table means must not depend on the rows that are read with it.
+        kind = self.declared["kind of labels"]
+        if labels is not None and kind == "names":
+            labels = labels.astype(np.str_)
+        elif labels is not None and kind == "numbers" and labels.dtype.kind == "U":
+            rule = "must have labels that are all numbers or all names"
+            raise self.source.refuse(rule, "both", "Write all of them alike.")
         # Mapped pages would count as a worker's memory, and it could be ended for them.
         return np.array(probs) if isinstance(probs, np.memmap) else probs, labels
 
@@ -99,22 +99,13 @@ def open_store(path: str | os.PathLike[str]) -> Store:
     # Workers may have another working directory.
     source = Source(Source.of(path, "probs").path.absolute(), "probs")
     source.check_kind(folder_allowed=True)
-    with source.guarded(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a library's notes on how the files were written
+    # A library's notes on how the files were written are of no use here.
+    with source.guarded(), warnings.catch_warnings(action="ignore"):
         store = _joined([_Shard.of(*files) for files in _files_in(source)])
     if store.shape[0] == 0:
         repair = "Check how the rows were selected."
         raise source.refuse("must have at least one row", f"shape {store.shape}", repair)
     return store
-
-
-@contextmanager
-def _opened(source: Source) -> Iterator[Parts | Wide]:
-    with source.guarded(), open_file(source) as found:
-        if isinstance(found, Table):
-            yield Wide(found)
-        else:
-            yield Parts(source, found, "probs", "labels")
 
 
 def _mapped(source: Source) -> StoredArray:
@@ -126,20 +117,8 @@ def _mapped(source: Source) -> StoredArray:
 def _joined(shards: Sequence[_Shard]) -> Store:
     """Refuse shards that are no parts of one array; those without rows say nothing."""
     shards = [shard for shard in shards if shard.n_rows] or shards[:1]
-    known = dict(shards[0].declared)
-    for shard in shards:
-        for what, value in shard.declared.items():
-            if known[what] is None:
-                known[what] = value
-            elif value is not None and value != known[what]:
-                came = f"{value}, and {known[what]} in {shards[0].source.shown}, not"
-                rule = f"must be shards that agree in `{what}`"
-                raise shard.source.refuse(rule, came, "Write all shards alike.")
-    # Decided once: what text in a table means must not depend on the rows that are read with it.
-    if known.pop("label_kind") is None and known["labelled"] and shards[0].n_rows:
-        label = shards[0].read(0, 1)[1]
-        kind = "text" if label is not None and label.dtype.kind == "U" else "numbers"
-        shards = [replace(each, declared=each.declared | {"label_kind": kind}) for each in shards]
+    known = agreed([shard.source for shard in shards], [shard.declared for shard in shards])
+    del known["kind of labels"]
     known["shape"] = (sum(shard.n_rows for shard in shards), *known["shape"])
     return Store(**known, shards=tuple(shards))
 

@@ -51,7 +51,7 @@ def check_output(path: Any, *, force: bool = False) -> Path:
         repair = "Choose another name, or replace it with `force=True`."
         raise source.refuse("must not exist yet", "a file there already,", repair)
     if not folder:
-        raise source.refuse("must lie in an existing folder", "no folder", "Make the folder.")
+        raise source.not_found()
     if not os.access(target.parent, os.W_OK | os.X_OK):
         came = "no permission to write"
         raise source.refuse("must lie in a writable folder", came, "Choose another folder.")

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from hullcal._discovery import Registry
 from hullcal.measures._base import CustomMeasure, Measure
+from hullcal.measures._base import Trait as Trait
 
 if TYPE_CHECKING:
-    # Found by name when the program runs; a type checker has to be told of them.
+    # Found by name when the program runs; listed here for type checkers.
     from hullcal.measures.ece_conf import ConfidenceECE as ConfidenceECE
     from hullcal.measures.ece_cwise import ClasswiseECE as ClasswiseECE
     from hullcal.measures.hl_cwise import HosmerLemeshow as HosmerLemeshow

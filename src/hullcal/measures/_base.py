@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from hullcal._validation import InvalidInputError, check_single, warn
 
 Floats = NDArray[np.float64]
+
+#: What may hold of a measure; see `Measure`.
+Trait = Literal["residual", "derivatives", "easy", "ordered", "places", "rests"]
 
 
 class _Missing:
@@ -39,9 +42,18 @@ class Measure:
     loop, `accumulate` (a block of rows into `state`) and `finish` (a value from `state`), so that an
     objective can run it over chunks.
 
-    Replicates are often evaluated at the same weights, and then only their labels differ. A measure that
-    *keeps places* leaves in `scratch` what does not depend on labels, and finds it there if
+    Replicates are often evaluated at the same weights, and then only their labels differ. A measure
+    with the trait "places" leaves in `scratch` what does not depend on labels, and finds it there if
     `hullcal._compiled.places.again` says that the predictions are those of the last call.
+
+    What holds of a measure is listed in `traits`:
+
+    - ``"residual"``: the value is a norm of a residual vector, from which an offset can be subtracted.
+    - ``"derivatives"``: a search may rely on them.
+    - ``"easy"``: a short search finds as much as a long one; tests have the same power with either.
+    - ``"ordered"``: the value depends on the order of the rows.
+    - ``"places"``: the last float of `scratch` is the mark that `again` looks at.
+    - ``"rests"``: the form over entries needs the sums of all other probabilities, class by class.
     """
 
     name: ClassVar[str]
@@ -49,21 +61,10 @@ class Measure:
     value: ClassVar[Callable[..., float]]
     accumulate: ClassVar[Callable[..., None] | None] = None
     finish: ClassVar[Callable[..., float] | None] = None
-    #: Whether the last float of `scratch` is the mark that `again` looks at.
-    keeps_places: ClassVar[bool] = False
-    #: Whether a search may rely on derivatives.
-    differentiable: ClassVar[bool] = False
-    #: Whether a short search finds as much as a long one: tests have the same power with either.
-    easily_searched: ClassVar[bool] = False
-    #: Whether the value is a norm of a residual vector from which an offset can be subtracted.
-    has_residual: ClassVar[bool] = True
+    traits: ClassVar[frozenset[Trait]] = frozenset({"residual"})
     #: How many consecutive rows stay together when rows are resampled with their labels.
     rows_per_unit: ClassVar[int] = 1
-    #: Whether the value depends on the order of the rows.
-    order_matters: ClassVar[bool] = False
     min_samples: ClassVar[int] = 1
-    #: Whether the form over entries needs the sums of all other probabilities, class by class.
-    wants_rests: ClassVar[bool] = False
 
     @classmethod
     def defaults(cls) -> tuple[Measure, ...]:
@@ -85,8 +86,9 @@ class Measure:
         *,
         row_weights: Floats | None = None,
         offset: Floats | None = None,
+        state: Floats | None = None,
     ) -> float:
-        """The value of mixed predictions, unchecked."""
+        """The value of mixed predictions, unchecked; `state` is left as the loop leaves it."""
         n_classes, n_samples = mixed.shape
         return float(
             self.value(
@@ -95,7 +97,7 @@ class Measure:
                 np.ones(n_samples) if row_weights is None else row_weights,
                 parameters,
                 self.no_offset(n_classes) if offset is None else offset,
-                np.zeros(self.state_size(n_classes)),
+                np.zeros(self.state_size(n_classes)) if state is None else state,
                 np.zeros(self.scratch_size(n_classes, n_samples)),
             )
         )
@@ -118,18 +120,9 @@ class Measure:
 
     def offset_at(self, mixed: Floats, labels: NDArray[np.int32], parameters: Floats) -> Floats:
         """The residual vector of the data, to be subtracted from those of replicates."""
-        n_classes, n_samples = mixed.shape
-        state, nothing = np.zeros(self.state_size(n_classes)), self.no_offset(n_classes)
-        self.value(
-            mixed,
-            labels,
-            np.ones(n_samples),
-            parameters,
-            nothing,
-            state,
-            np.zeros(self.scratch_size(n_classes, n_samples)),
-        )
-        return state[: len(nothing)].copy()
+        state = np.zeros(self.state_size(len(mixed)))
+        self.evaluate(mixed, labels, parameters, state=state)
+        return state[: len(self.no_offset(len(mixed)))].copy()
 
     def halves_agree(self) -> bool:
         """Whether `accumulate` and `finish` are there, and are those of the class that made `value`."""
@@ -156,6 +149,15 @@ class Measure:
         """
         return None
 
+    def of_labellings(self, n_samples: int) -> Callable[..., None] | None:
+        """A loop that takes many labellings of so many rows together, if that spares much work.
+
+        of_labellings(mixed, labels, cases, parameters, out) leaves in `out` what `value` gives, up to
+        rounding, for labels[cases[0]], labels[cases[1]], ..., every row counting once. A labelling has
+        the same value, bit for bit, whatever the others.
+        """
+        return None
+
     def matters(self, members: Floats) -> NDArray[np.bool_]:
         """Which probabilities (n_classes, n_samples) have to be entries, whatever the weights."""
         raise NotImplementedError
@@ -167,7 +169,7 @@ class Measure:
         raise NotImplementedError
 
     def check(self, n_samples: int) -> None:
-        """Refuse data for which the measure is not defined; warn of data for which it says little."""
+        """Refuse data for which the measure is not defined; warn of too few rows."""
         if n_samples < self.min_samples:
             raise InvalidInputError(
                 f"measure `{self.name}` needs at least {self.min_samples} rows; got {n_samples}. "
@@ -176,8 +178,8 @@ class Measure:
         n_bins = max(2, getattr(self, "n_bins", 2))
         if n_samples < n_bins:
             warn(
-                f"{n_samples} rows are fewer than the {n_bins} that measure `{self.name}` needs to "
-                "say much."
+                f"{n_samples} rows are fewer than the {n_bins} that measure `{self.name}` needs. "
+                "Use more rows or fewer bins."
             )
 
     def settings(self) -> dict[str, Any]:
@@ -193,8 +195,7 @@ class CustomMeasure(Measure):
     """
 
     notion: ClassVar[str] = "custom"
-    has_residual: ClassVar[bool] = False
-    order_matters: ClassVar[bool] = True  # for all we know
+    traits: ClassVar[frozenset[Trait]] = frozenset({"ordered"})  # for all we know
     function: Callable[[NDArray[np.float64], NDArray[np.int32]], float]
 
     @property

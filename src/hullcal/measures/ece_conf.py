@@ -9,13 +9,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._compiled.jit import compiled, compiled_inline, compiled_part, compiled_value
+from hullcal._compiled.jit import compiled, compiled_part, compiled_value
 from hullcal._compiled.mixing import fill
 from hullcal._compiled.places import again
 from hullcal._compiled.sums import absolute_distance
-from hullcal.binning import bin_index, bin_indices
+from hullcal.binning import bin_index
 from hullcal.measures._base import ROUNDING, Floats, Measure, as_floats
-from hullcal.measures._ece import ECE, add_to_hats, either, hat_of, hats_of
+from hullcal.measures._ece import ECE, hat_of, is_smooth, places_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +52,8 @@ class ConfidenceECE(ECE):
         return self.n_bins + int(self.smooth)
 
     def scratch_size(self, n_classes: int, n_samples: int) -> int:
-        # Confidence, predicted class, gap, hat or bin and share in the next hat; strands; the mark.
-        return 6 * n_samples + _STRANDS * (self.n_bins + 1) + 1
+        # Confidence, predicted class, gap, bin or hat, share in the next hat; strands; the mark.
+        return 5 * n_samples + _STRANDS * (self.n_bins + 1) + 1
 
     def over_entries(self, n_classes: int, n_samples: int) -> Measure | None:
         if type(self).value is not ConfidenceECE.value:
@@ -73,7 +73,8 @@ class ConfidenceECE(ECE):
         self, rows: NDArray[np.int32], classes: NDArray[np.int32], n_samples: int
     ) -> Floats:
         ends = np.searchsorted(rows, np.arange(n_samples), side="right")
-        return np.concatenate([self.parameters(np.empty((0, 0))), as_floats(ends)])
+        bins = self.parameters(np.empty((0, 0)))
+        return np.concatenate([[len(bins)], bins, as_floats(ends)])
 
 
 @compiled_part
@@ -105,55 +106,65 @@ def _top_class(mixed, confidence, predicted):  # type: ignore[no-untyped-def]
         k += 1
 
 
-@compiled_part
-def _gaps(labels, row_weights, confidence, predicted, gap):  # type: ignore[no-untyped-def]
-    for n in range(confidence.shape[0]):
-        hit = 1.0 if predicted[n] == labels[n] else 0.0
-        gap[n] = row_weights[n] * (hit - confidence[n])
-
-
-#: Sums kept for each bin. Neighbouring rows often share a bin, and an addition to a sum has to wait
-#: for the last one.
+#: Sums kept for each bin or hat. Neighbouring rows often share one, and an addition to a sum has to
+#: wait for the last one.
 _STRANDS = 8
 
 
 @compiled_part
-def _add_up(gap, bins, sums, state):  # type: ignore[no-untyped-def]
-    """Gaps of all rows into their bins."""
-    n_samples, n_bins = gap.shape[0], state.shape[0]
-    for i in range(_STRANDS * n_bins):
-        sums[i] = 0.0
-    whole = n_samples - n_samples % _STRANDS
-    for n in range(0, whole, _STRANDS):
-        for s in range(_STRANDS):
-            sums[np.uint32(s * n_bins) + bins[n + s]] += gap[n + s]
-    for n in range(whole, n_samples):
-        sums[bins[n]] += gap[n]
-    for s in range(_STRANDS):
-        for j in range(n_bins):
-            state[j] += sums[s * n_bins + j]
-
-
-@compiled_part
 def _rooms(scratch, n_samples):  # type: ignore[no-untyped-def]
-    """Confidence, predicted class, gap, bins (unsigned, since none is counted from the end), the rest."""
+    """Confidence, predicted class, gap, places (unsigned, none is counted from the end), shares, sums."""
     return (
         scratch[:n_samples],
         scratch[n_samples : 2 * n_samples],
         scratch[2 * n_samples : 3 * n_samples],
         scratch[3 * n_samples : 4 * n_samples].view(np.uint32),
-        scratch[4 * n_samples : -1],
+        scratch[4 * n_samples : 5 * n_samples],
+        scratch[5 * n_samples : -1],
     )
+
+
+@compiled_part
+def _add_gaps(labels, row_weights, rooms, smooth, state):  # type: ignore[no-untyped-def]
+    """Gaps of all rows into their bins, or shared out between two hats."""
+    n_samples, n_places = row_weights.shape[0], state.shape[0]
+    confidence, predicted, gap, places, shares, sums = rooms
+    for n in range(n_samples):
+        hit = 1.0 if predicted[n] == labels[n] else 0.0
+        gap[n] = row_weights[n] * (hit - confidence[n])
+    for i in range(_STRANDS * n_places):
+        sums[i] = 0.0
+    whole = n_samples - n_samples % _STRANDS
+    if smooth:
+        for n in range(0, whole, _STRANDS):
+            for s in range(_STRANDS):
+                at = np.uint32(s * n_places) + places[n + s]
+                upper = gap[n + s] * shares[n + s]
+                sums[at] += gap[n + s] - upper
+                sums[at + np.uint32(1)] += upper
+        for n in range(whole, n_samples):
+            upper = gap[n] * shares[n]
+            sums[places[n]] += gap[n] - upper
+            sums[places[n] + np.uint32(1)] += upper
+    else:
+        for n in range(0, whole, _STRANDS):
+            for s in range(_STRANDS):
+                sums[np.uint32(s * n_places) + places[n + s]] += gap[n + s]
+        for n in range(whole, n_samples):
+            sums[places[n]] += gap[n]
+    for s in range(_STRANDS):
+        for j in range(n_places):
+            state[j] += sums[s * n_places + j]
 
 
 @compiled_value
 def _accumulate(mixed, labels, row_weights, edges, state, scratch):  # type: ignore[no-untyped-def]
-    confidence, predicted, gap, bins, sums = _rooms(scratch, mixed.shape[1])
+    rooms = _rooms(scratch, mixed.shape[1])
+    confidence, predicted, _, places, shares, _ = rooms
     if not again(scratch):
         _top_class(mixed, confidence, predicted)
-        bin_indices(confidence, edges, bins)
-    _gaps(labels, row_weights, confidence, predicted, gap)
-    _add_up(gap, bins, sums, state)
+        places_of(confidence, edges, places, shares)
+    _add_gaps(labels, row_weights, rooms, is_smooth(edges), state)
 
 
 @compiled_part
@@ -170,25 +181,8 @@ def _value(mixed, labels, row_weights, edges, offset, state, scratch):  # type: 
     return _finish(state, offset, edges, mixed.shape[1])
 
 
-@compiled_value
-def _accumulate_smooth(mixed, labels, row_weights, edges, state, scratch):  # type: ignore[no-untyped-def]
-    confidence, predicted, gap, hats, rest = _rooms(scratch, mixed.shape[1])
-    if not again(scratch):
-        _top_class(mixed, confidence, predicted)
-        hats_of(confidence, state.shape[0], hats, rest)
-    _gaps(labels, row_weights, confidence, predicted, gap)
-    add_to_hats(gap, hats, rest, state)
-
-
-@compiled_value
-def _value_smooth(mixed, labels, row_weights, edges, offset, state, scratch):  # type: ignore[no-untyped-def]
-    fill(state, 0.0)
-    _accumulate_smooth(mixed, labels, row_weights, edges, state, scratch)
-    return _finish(state, offset, edges, mixed.shape[1])
-
-
-ConfidenceECE.value = either(_value, _value_smooth)
-ConfidenceECE.accumulate = either(_accumulate, _accumulate_smooth)
+ConfidenceECE.value = staticmethod(_value)
+ConfidenceECE.accumulate = staticmethod(_accumulate)
 ConfidenceECE.finish = staticmethod(_finish)
 
 
@@ -260,70 +254,40 @@ def _top_entries(probabilities, ends, confidence, predicted):  # type: ignore[no
 
 @compiled_value
 def _value_of_entries(mixed, labels, row_weights, parameters, offset, state, scratch):  # type: ignore[no-untyped-def]
-    n_samples, n_bins = row_weights.shape[0], state.shape[0]
-    edges = parameters[: n_bins + 1]
-    confidence, predicted, gap, bins, sums = _rooms(scratch, n_samples)
+    n_samples, n_edges = row_weights.shape[0], int(parameters[0])
+    edges, ends = parameters[1 : n_edges + 1], parameters[n_edges + 1 :].view(np.uint32)
+    rooms = _rooms(scratch, n_samples)
+    confidence, predicted, _, places, shares, _ = rooms
     if not again(scratch):
-        _top_entries(mixed[0], parameters[n_bins + 1 :].view(np.uint32), confidence, predicted)
-        bin_indices(confidence, edges, bins)
+        _top_entries(mixed[0], ends, confidence, predicted)
+        places_of(confidence, edges, places, shares)
     fill(state, 0.0)
-    _gaps(labels, row_weights, confidence, predicted, gap)
-    _add_up(gap, bins, sums, state)
+    _add_gaps(labels, row_weights, rooms, is_smooth(edges), state)
     return _finish(state, offset, edges, n_samples)
-
-
-@compiled_value
-def _value_of_entries_smooth(mixed, labels, row_weights, parameters, offset, state, scratch):  # type: ignore[no-untyped-def]
-    # There are as many edges as hats.
-    n_samples, n_hats = row_weights.shape[0], state.shape[0]
-    edges = parameters[:n_hats]
-    confidence, predicted, gap, hats, rest = _rooms(scratch, n_samples)
-    if not again(scratch):
-        _top_entries(mixed[0], parameters[n_hats:].view(np.uint32), confidence, predicted)
-        hats_of(confidence, n_hats, hats, rest)
-    fill(state, 0.0)
-    _gaps(labels, row_weights, confidence, predicted, gap)
-    add_to_hats(gap, hats, rest, state)
-    return _finish(state, offset, edges, n_samples)
-
-
-_OverEntries.value = either(_value_of_entries, _value_of_entries_smooth)
 
 
 @compiled
 def _of_draws(mixed, classes, bounds, ends, labels, edges, state):  # type: ignore[no-untyped-def]
-    """Gaps of rows drawn any number of times, each time with a label of its own, into their bins."""
+    """Gaps of rows drawn any number of times, each time with a label of its own, into their places."""
+    smooth = is_smooth(edges)
     for n in range(ends.shape[0] - 1):
         if ends[n] == ends[n + 1]:
             continue
-        confidence, gap = _drawn(mixed, classes, bounds, ends, labels, n)
-        state[bin_index(confidence, edges)] += gap
+        top = bounds[n]
+        for entry in range(bounds[n] + 1, bounds[n + 1]):
+            if mixed[entry] > mixed[top]:
+                top = entry
+        hits = 0
+        for draw in range(ends[n], ends[n + 1]):
+            hits += int(labels[draw] == classes[top])
+        gap = hits - float(ends[n + 1] - ends[n]) * mixed[top]
+        if smooth:
+            hat, share = hat_of(mixed[top], edges.shape[0])
+            state[hat] += gap * (1.0 - share)
+            state[hat + 1] += gap * share
+        else:
+            state[bin_index(mixed[top], edges)] += gap
 
 
-@compiled
-def _of_draws_smooth(mixed, classes, bounds, ends, labels, edges, state):  # type: ignore[no-untyped-def]
-    """The same, shared out between two hats."""
-    for n in range(ends.shape[0] - 1):
-        if ends[n] == ends[n + 1]:
-            continue
-        confidence, gap = _drawn(mixed, classes, bounds, ends, labels, n)
-        hat, share = hat_of(confidence, state.shape[0])
-        state[hat] += gap * (1.0 - share)
-        state[hat + 1] += gap * share
-
-
-@compiled_inline
-def _drawn(mixed, classes, bounds, ends, labels, n):  # type: ignore[no-untyped-def]
-    """The largest probability of row n, and the gap of its draws together."""
-    top = bounds[n]
-    for entry in range(bounds[n] + 1, bounds[n + 1]):
-        if mixed[entry] > mixed[top]:
-            top = entry
-    hits = 0
-    for draw in range(ends[n], ends[n + 1]):
-        hits += int(labels[draw] == classes[top])
-    count = float(ends[n + 1] - ends[n])
-    return mixed[top], hits - count * mixed[top]
-
-
-_OverEntries.of_draws = either(_of_draws, _of_draws_smooth)
+_OverEntries.value = staticmethod(_value_of_entries)
+_OverEntries.of_draws = staticmethod(_of_draws)

@@ -14,8 +14,8 @@ from hullcal._compiled.mixing import add, copy, fill
 from hullcal._compiled.places import again, all_once
 from hullcal._compiled.sums import absolute_distance
 from hullcal.binning import bin_index, bin_indices, edges
-from hullcal.measures._base import ROUNDING, Floats, Measure, as_floats
-from hullcal.measures._ece import ECE, either, hats_of
+from hullcal.measures._base import ROUNDING, Floats, Measure, Trait, as_floats
+from hullcal.measures._ece import ECE, is_smooth, places_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class ClasswiseECE(ECE):
 
     notion: ClassVar[str] = "classwise"
     plain_name: ClassVar[str] = "ece_cwise"
-    wants_rests: ClassVar[bool] = True
+    traits: ClassVar[frozenset[Trait]] = ECE.traits | {"rests"}
 
     def state_size(self, n_classes: int) -> int:
         return n_classes * (self.n_bins + int(self.smooth))
@@ -94,46 +94,66 @@ def _rooms(scratch, n_places, n_shares, n_cells):  # type: ignore[no-untyped-def
 
 
 @compiled_part
-def _subtract(cells, probabilities, row_weights, state):  # type: ignore[no-untyped-def]
-    """What every row expects of every class, from its cell."""
+def _subtract(cells, shares, probabilities, row_weights, smooth, state):  # type: ignore[no-untyped-def]
+    """What every row expects of every class, from its cell, or from two hats."""
+    n_classes, n_samples = probabilities.shape
     # Classes are the inner loop here: neighbouring additions go to different cells, so that none
     # has to wait for the one before it.
-    for n in range(probabilities.shape[1]):
-        weight = row_weights[n]
-        for k in range(probabilities.shape[0]):
-            state[cells[k, n]] -= weight * probabilities[k, n]
+    if smooth:
+        upper_shares = shares.reshape(n_classes, n_samples)
+        for n in range(n_samples):
+            weight = row_weights[n]
+            for k in range(n_classes):
+                expected = weight * probabilities[k, n]
+                upper = expected * upper_shares[k, n]
+                state[cells[k, n]] -= expected - upper
+                state[cells[k, n] + np.uint32(1)] -= upper
+    else:
+        for n in range(n_samples):
+            weight = row_weights[n]
+            for k in range(n_classes):
+                state[cells[k, n]] -= weight * probabilities[k, n]
 
 
 @compiled_value
 def _accumulate(mixed, labels, row_weights, edges, state, scratch):  # type: ignore[no-untyped-def]
     n_classes, n_samples = mixed.shape
-    n_bins = edges.shape[0] - 1
-    flat, _, without, is_there = _rooms(scratch, mixed.size, 0, state.shape[0])
+    smooth, n_cells = is_smooth(edges), state.shape[0] // n_classes
+    n_shares = mixed.size if smooth else 0
+    flat, shares, without, is_there = _rooms(scratch, mixed.size, n_shares, state.shape[0])
     cells = flat.reshape(n_classes, n_samples)
     if not again(scratch):
-        bin_indices(mixed.reshape(n_classes * n_samples), edges, flat)
+        places_of(mixed.reshape(n_classes * n_samples), edges, flat, shares)
         for k in range(1, n_classes):
             for n in range(n_samples):
-                cells[k, n] += np.uint32(k * n_bins)
+                cells[k, n] += np.uint32(k * n_cells)
         is_there[0] = 0.0
-    if all_once(row_weights):
-        if is_there[0] == 0.0:
+    once = all_once(row_weights)
+    if not once or is_there[0] == 0.0:
+        if once:
             fill(without, 0.0)
-            _subtract(cells, mixed, row_weights, without)
             is_there[0] = 1.0
+        _subtract(cells, shares, mixed, row_weights, smooth, without if once else state)
+    if once:
         add(without, state)
+    if smooth:
+        upper_shares = shares.reshape(n_classes, n_samples)
+        for n in range(n_samples):
+            own, share = cells[labels[n], n], upper_shares[labels[n], n]
+            state[own] += row_weights[n] * (1.0 - share)
+            state[own + np.uint32(1)] += row_weights[n] * share
     else:
-        _subtract(cells, mixed, row_weights, state)
-    for n in range(n_samples):
-        state[cells[labels[n], n]] += row_weights[n]
+        for n in range(n_samples):
+            state[cells[labels[n], n]] += row_weights[n]
 
 
 @compiled
 def _finish(state, offset, edges, n_samples):  # type: ignore[no-untyped-def]
     for cell in range(state.shape[0]):
         state[cell] /= n_samples
-    n_classes = state.shape[0] // (edges.shape[0] - 1)
-    return absolute_distance(state, offset) / n_classes
+    # The last edge of bins opens none; the last hat is one.
+    n_cells = edges.shape[0] - int(not is_smooth(edges))
+    return absolute_distance(state, offset) / (state.shape[0] // n_cells)
 
 
 @compiled_value
@@ -143,62 +163,9 @@ def _value(mixed, labels, row_weights, edges, offset, state, scratch):  # type: 
     return _finish(state, offset, edges, mixed.shape[1])
 
 
-@compiled_part
-def _subtract_smooth(hats, shares, probabilities, row_weights, state):  # type: ignore[no-untyped-def]
-    """The same, shared between two hats."""
-    for n in range(probabilities.shape[1]):
-        weight = row_weights[n]
-        for k in range(probabilities.shape[0]):
-            gap = weight * probabilities[k, n]
-            upper = gap * shares[k, n]
-            state[hats[k, n]] -= gap - upper
-            state[hats[k, n] + np.uint32(1)] -= upper
-
-
-@compiled_value
-def _accumulate_smooth(mixed, labels, row_weights, edges, state, scratch):  # type: ignore[no-untyped-def]
-    n_classes, n_samples = mixed.shape
-    n_hats = edges.shape[0]
-    flat, flat_shares, without, is_there = _rooms(scratch, mixed.size, mixed.size, state.shape[0])
-    hats, shares = flat.reshape(n_classes, n_samples), flat_shares.reshape(n_classes, n_samples)
-    if not again(scratch):
-        hats_of(mixed.reshape(n_classes * n_samples), n_hats, flat, flat_shares)
-        for k in range(1, n_classes):
-            for n in range(n_samples):
-                hats[k, n] += np.uint32(k * n_hats)
-        is_there[0] = 0.0
-    if all_once(row_weights):
-        if is_there[0] == 0.0:
-            fill(without, 0.0)
-            _subtract_smooth(hats, shares, mixed, row_weights, without)
-            is_there[0] = 1.0
-        add(without, state)
-    else:
-        _subtract_smooth(hats, shares, mixed, row_weights, state)
-    for n in range(n_samples):
-        own, share = hats[labels[n], n], shares[labels[n], n]
-        state[own] += row_weights[n] * (1.0 - share)
-        state[own + np.uint32(1)] += row_weights[n] * share
-
-
-@compiled
-def _finish_smooth(state, offset, edges, n_samples):  # type: ignore[no-untyped-def]
-    for cell in range(state.shape[0]):
-        state[cell] /= n_samples
-    # There are as many edges as hats.
-    return absolute_distance(state, offset) / (state.shape[0] // edges.shape[0])
-
-
-@compiled_value
-def _value_smooth(mixed, labels, row_weights, edges, offset, state, scratch):  # type: ignore[no-untyped-def]
-    fill(state, 0.0)
-    _accumulate_smooth(mixed, labels, row_weights, edges, state, scratch)
-    return _finish_smooth(state, offset, edges, mixed.shape[1])
-
-
-ClasswiseECE.value = either(_value, _value_smooth)
-ClasswiseECE.accumulate = either(_accumulate, _accumulate_smooth)
-ClasswiseECE.finish = either(_finish, _finish_smooth)
+ClasswiseECE.value = staticmethod(_value)
+ClasswiseECE.accumulate = staticmethod(_accumulate)
+ClasswiseECE.finish = staticmethod(_finish)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from hullcal._compiled.jit import compiled, compiled_value
 from hullcal._compiled.places import again, all_once
 from hullcal._validation import check_integer
 from hullcal.binning import part_size
-from hullcal.measures._base import Floats, Measure
+from hullcal.measures._base import Floats, Measure, Trait
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +38,7 @@ class HosmerLemeshow(Measure):
 
     name: ClassVar[str] = "hl_cwise"
     notion: ClassVar[str] = "classwise"
-    easily_searched: ClassVar[bool] = True
-    keeps_places: ClassVar[bool] = True
+    traits: ClassVar[frozenset[Trait]] = frozenset({"residual", "easy", "places"})
     n_bins: int = 10
 
     def __post_init__(self) -> None:
@@ -158,24 +157,18 @@ def _fill_bins(keys, rows, labels, row_weights, k, n_samples, observed, expected
 
 
 @compiled
-def _to_residuals(observed, expected):  # type: ignore[no-untyped-def]
-    """From o to (o - p) / sqrt(p), in place."""
-    for cell in range(observed.shape[0]):
-        o, p = observed[cell], expected[cell]
-        if p > 0.0:
-            observed[cell] = (o - p) / math.sqrt(p)
-        elif o > 0.0:
-            observed[cell] = np.inf
-
-
-@compiled
-def _squared_distance(residuals, offset):  # type: ignore[no-untyped-def]
-    """Sum of squared differences."""
+def _finish(state, expected, offset):  # type: ignore[no-untyped-def]
+    """From o to the residuals (o - p) / sqrt(p), in place; their squared distance from the offset."""
     total = 0.0
-    for cell in range(residuals.shape[0]):
+    for cell in range(state.shape[0]):
+        o, p = state[cell], expected[cell]
+        if p > 0.0:
+            state[cell] = (o - p) / math.sqrt(p)
+        elif o > 0.0:
+            state[cell] = np.inf
         # Infinite equals infinite: a cell that is infinite in the data too is recentred to zero.
-        if residuals[cell] != offset[cell]:
-            total += (residuals[cell] - offset[cell]) ** 2
+        if state[cell] != offset[cell]:
+            total += (state[cell] - offset[cell]) ** 2
     return total
 
 
@@ -217,8 +210,7 @@ def _value(mixed, labels, row_weights, parameters, offset, state, scratch):  # t
         )  # fmt: skip
     if once:
         scratch[-2] = 1.0
-    _to_residuals(state, expected)
-    return _squared_distance(state, offset)
+    return _finish(state, expected, offset)
 
 
 HosmerLemeshow.value = staticmethod(_value)

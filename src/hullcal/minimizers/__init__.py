@@ -8,7 +8,7 @@ from hullcal._discovery import Registry
 from hullcal.minimizers._base import Minima, Minimizer
 
 if TYPE_CHECKING:
-    # Found by name when the program runs; a type checker has to be told of them.
+    # Found by name when the program runs; listed here for type checkers.
     from hullcal.minimizers.cobyla import Cobyla as Cobyla
     from hullcal.minimizers.exact import Exact as Exact
     from hullcal.minimizers.pairwise import Pairwise as Pairwise

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+import reprlib
+from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._validation import InvalidInputError, check_integer
+from hullcal._validation import InvalidInputError, check_integer, refusal
 from hullcal.measures import Measure
 from hullcal.objectives.base import Function
 
@@ -39,14 +39,6 @@ class Minima:
             np.zeros(n_cases, dtype=np.bool_),
         )
 
-    @classmethod
-    def joined(cls, parts: Sequence[Minima]) -> Minima:
-        """The answers of several objectives, one after the other."""
-        if len(parts) == 1:
-            return parts[0]
-        names = [field.name for field in fields(cls)]
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
-
 
 def _of_one(objective: Function, key: NDArray[np.uint64]) -> Minima:
     """The one point of the simplex, where there is but one member."""
@@ -67,17 +59,12 @@ class Minimizer:
     """
 
     name: ClassVar[str]
-    #: Evaluations of g when `max_evaluations` is left open: by itself, and inside a test.
-    default_budget: ClassVar[int] = 10_000
-    test_budget: ClassVar[int] = 1_000
-    #: The same inside a test of a measure that is easily searched; None where it makes no difference.
-    easy_test_budget: ClassVar[int | None] = None
-    #: Whether any function of the weights will do, and not only a measure of packed predictions.
-    any_function: ClassVar[bool] = True
-    #: Whether the objective may be one over a few entries of the predictions.
-    over_entries: ClassVar[bool] = True
-    #: Whether predictions have to be in memory.
-    needs_predictions: ClassVar[bool] = False
+    #: Beyond values of any function of the weights: "measure" (no other function), "predictions" (in
+    #: memory), "classes" (all of them, not a few entries).
+    needs: ClassVar[frozenset[str]] = frozenset()
+    #: Evaluations of g when `max_evaluations` is left open: by itself, inside a test, and inside a test
+    #: of a measure that is easily searched.
+    budgets: ClassVar[tuple[int, int, int]] = (10_000, 1_000, 1_000)
     max_evaluations: int | None = None
 
     def __post_init__(self) -> None:
@@ -94,10 +81,7 @@ class Minimizer:
         """This search with its budget settled; `easy` says what kind of function it will meet."""
         if self.max_evaluations is not None:
             return self
-        budget = self.test_budget if in_test else self.default_budget
-        if in_test and easy and self.easy_test_budget is not None:
-            budget = self.easy_test_budget
-        return replace(self, max_evaluations=budget)
+        return replace(self, max_evaluations=self.budgets[in_test + (in_test and easy)])
 
     def evaluations(self, n_members: int) -> int:
         """About how many evaluations of g a search takes, once its budget is settled."""
@@ -109,9 +93,21 @@ class Minimizer:
     def minimize(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
         """The best weights found, for every case; a set of one member needs no search."""
         search = self.search if objective.n_members > 1 else _of_one
-        if not self.over_entries:
-            return search(objective, key)
-        return Minima.joined([search(part, key) for part in objective.parts()])
+        parts = [objective] if "classes" in self.needs else objective.parts()
+        each = [astuple(search(part, key)) for part in parts]
+        found = Minima(*map(np.concatenate, zip(*each, strict=True)))
+        # A search may be a user's own, and NaN compares with null values as if it were the largest.
+        wrong = np.isnan([found.values, found.means]).any() or not (found.values > -np.inf).all()
+        weights = found.weights
+        shape = objective.n_cases, objective.n_members
+        wrong |= weights.shape != shape or not (weights >= 0).all()
+        if wrong or not np.allclose(weights.sum(axis=1), 1, rtol=0, atol=1e-8):
+            rule = f"must find points of the simplex, of shape {shape}, and their values"
+            came = (
+                f"weights {reprlib.repr(weights.tolist())} and values {reprlib.repr(found.values)}"
+            )
+            raise refusal("minimizer", rule, came, f"Mend the search `{self.name}`.")
+        return found
 
     def best(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
         """Line 7 for the data, which are searched once, and so perhaps for longer than replicates."""

@@ -33,9 +33,7 @@ class Exact(Minimizer):
     """
 
     name: ClassVar[str] = "exact"
-    needs_predictions: ClassVar[bool] = True
-    any_function: ClassVar[bool] = False
-    over_entries: ClassVar[bool] = False
+    needs: ClassVar[frozenset[str]] = frozenset({"measure", "predictions", "classes"})
 
     def check(self, measure: Measure, n_members: int) -> None:
         if n_members > 2:

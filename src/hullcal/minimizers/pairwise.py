@@ -39,11 +39,9 @@ class Pairwise(Minimizer):
     """
 
     name: ClassVar[str] = "pairwise"
-    needs_predictions: ClassVar[bool] = True
-    any_function: ClassVar[bool] = False
-    test_budget: ClassVar[int] = 200
+    needs: ClassVar[frozenset[str]] = frozenset({"measure", "predictions"})
     # Tests by SKCE and by Hosmer-Lemeshow have the same power at 40 or 60 to 200 evaluations.
-    easy_test_budget: ClassVar[int | None] = 50
+    budgets: ClassVar[tuple[int, int, int]] = (10_000, 200, 50)
 
     def search(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
         assert self.max_evaluations is not None

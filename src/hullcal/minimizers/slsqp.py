@@ -35,10 +35,10 @@ class Slsqp(Minimizer):
     """
 
     name: ClassVar[str] = "slsqp"
-    any_function: ClassVar[bool] = False
+    needs: ClassVar[frozenset[str]] = frozenset({"measure"})
 
     def check(self, measure: Measure, n_members: int) -> None:
-        if not measure.differentiable:
+        if "derivatives" not in measure.traits:
             raise self._refuse(
                 f"measure `{measure.name}`, which has no derivative",
                 'use minimizer="steepest", or a SKCE measure',

@@ -42,14 +42,12 @@ class Steepest(Minimizer):
     """
 
     name: ClassVar[str] = "steepest"
-    default_budget: ClassVar[int] = 150
-    test_budget: ClassVar[int] = 15
     # Hosmer-Lemeshow and SKCE cost far more, and one round of moves serves them as well.
-    easy_test_budget: ClassVar[int | None] = 10
+    budgets: ClassVar[tuple[int, int, int]] = (150, 15, 10)
     best_evaluations: int | None = None
 
     def budgeted(self, *, in_test: bool, easy: bool = False) -> Self:
-        best = self.best_evaluations or self.max_evaluations or self.default_budget
+        best = self.best_evaluations or self.max_evaluations or self.budgets[0]
         settled = super().budgeted(in_test=in_test, easy=easy)
         return replace(settled, best_evaluations=best)
 
@@ -63,6 +61,9 @@ class Steepest(Minimizer):
             return compared
         best = self.best(objective, key)
         n_evaluations = compared.n_evaluations + best.n_evaluations
+        # A longer search may pass by what a shorter one has found; the data are one case.
+        if compared.values[0] < best.values[0]:
+            best = compared
         return replace(best, means=compared.means, n_evaluations=n_evaluations)
 
     def evaluations(self, n_members: int) -> int:
@@ -100,10 +101,12 @@ class Steepest(Minimizer):
         total = np.zeros(n_cases)
         for own in smaller:
             total += own
+        lowest = values[best, cases]
         return Minima(
             weights=weights[best, cases],
-            values=values[best, cases],
-            means=total / len(smaller),
+            values=lowest,
+            # Rounding, or a tie, must not put a mean below the smallest.
+            means=np.maximum(total / len(smaller), lowest),
             n_evaluations=spent.sum(axis=0) + n_members * (n_members > _MOST_MEMBERS),
             converged=converged[best, cases],
         )
@@ -119,6 +122,7 @@ class Steepest(Minimizer):
         weights = np.ascontiguousarray(starts.transpose(1, 0, 2)).reshape(-1, n_members)
         cases = np.tile(np.arange(n_cases), n_starts)
         values = objective.values(weights, cases)
+        begun = weights.copy(), values.copy()
         steps = np.full(len(weights), _FIRST_STEP)
         spent = np.ones(len(weights), dtype=np.int64)
         has_moved = np.zeros(len(weights), dtype=np.bool_)
@@ -127,9 +131,10 @@ class Steepest(Minimizer):
             left = np.flatnonzero((steps >= _LAST_STEP) & (spent < self.max_evaluations))
             if len(left) == 0:
                 break
-            # Replicates that came the same way are at the same place, where what does not depend on
-            # their labels is evaluated once.
-            left = left[np.argsort(paths[left], kind="stable")]
+            if n_cases > 1:
+                # Replicates that came the same way are at the same place, where what does not depend
+                # on their labels is evaluated once.
+                left = left[np.argsort(paths[left], kind="stable")]
             amounts = _amounts(weights[left], steps[left])
             found = objective.moves(weights[left], cases[left], amounts)
             spent[left] += np.count_nonzero(amounts, axis=1)
@@ -138,19 +143,23 @@ class Steepest(Minimizer):
             best = np.argmax(found <= (lowest + _TIE)[:, np.newaxis], axis=1)
             helps = lowest < values[left] - _TIE
             steps[left[~helps]] /= _SHRINK
-            taken = np.where(helps, best + 1, 0)
-            ways = paths[left] * (2 * n_members + 1) + taken
-            _, paths[left] = np.unique(ways, return_inverse=True)
+            if n_cases > 1:
+                ways = paths[left] * (2 * n_members + 1) + np.where(helps, best + 1, 0)
+                _, paths[left] = np.unique(ways, return_inverse=True)
             here, best = left[helps], best[helps]
             weights[here] = moved(weights[here], best // 2, amounts[helps, best])
             values[here] = lowest[helps]
             has_moved[here] = True
-        # A move shifts mixed predictions; mixed afresh, some may be on the other side of a bin's edge.
+        # A move shifts mixed predictions; mixed afresh, some may be on the other side of a bin's edge,
+        # and what was gained may be lost. No end is worse than its start.
         again = np.flatnonzero(has_moved)
         again = again[np.argsort(paths[again], kind="stable")]
         if len(again) > 0:
             values[again] = objective.values(weights[again], cases[again])
             spent[again] += 1
+            lost = values > begun[1]
+            weights[lost], values[lost] = begun[0][lost], begun[1][lost]
+            steps[lost] = _FIRST_STEP  # such a search has not converged
         shape = n_starts, n_cases
         return (
             weights.reshape(*shape, n_members),
@@ -166,7 +175,6 @@ def _amounts(weights: Floats, steps: Floats) -> Floats:
     amounts = np.zeros((n, n_members, 2))
     inside = weights < 1.0
     amounts[:, :, 0] = np.where(inside, steps[:, np.newaxis], 0.0)
-    with np.errstate(divide="ignore"):
-        whole = np.where(inside, weights / (1.0 - weights), 0.0)
+    whole = np.where(inside, weights, 0.0) / np.where(inside, 1.0 - weights, 1.0)
     amounts[:, :, 1] = -np.minimum(steps[:, np.newaxis], whole)
     return amounts.reshape(n, 2 * n_members)

@@ -5,29 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hullcal._discovery import Registry
-from hullcal.nulls._base import (
-    CALIBRATED,
-    ONE_CALIBRATED,
-    TRUTH,
-    Null,
-)
+from hullcal.nulls._base import CALIBRATED, ONE_CALIBRATED, TRUTH, Null
 
 if TYPE_CHECKING:
-    # Found by name when the program runs; a type checker has to be told of them.
+    # Found by name when the program runs; listed here for type checkers.
     from hullcal.nulls.maximized import Maximized as Maximized
     from hullcal.nulls.paper import Paper as Paper
     from hullcal.nulls.recentered import Recentered as Recentered
-    from hullcal.nulls.refit import Refit as Refit
     from hullcal.nulls.stacked import Stacked as Stacked
 
-__all__ = [
-    "CALIBRATED",
-    "ONE_CALIBRATED",
-    "TRUTH",
-    "Null",
-    "available",
-    "resolve",
-]
+__all__ = ["CALIBRATED", "ONE_CALIBRATED", "TRUTH", "Null", "available", "resolve"]
 
 #: The null where none is named, for predictions that fit into memory, and for larger ones.
 USUAL, BEYOND_MEMORY = "stacked", "recentered"
@@ -35,15 +22,11 @@ USUAL, BEYOND_MEMORY = "stacked", "recentered"
 
 _registry = Registry(__name__, Null, "null")
 available = _registry.available
-
-
-def resolve(null: str | Null | None) -> Null:
-    """The null of a name; a null as it is; the usual one for None."""
-    return _registry.resolve(USUAL if null is None else null)
+resolve = _registry.resolve
 
 
 def __getattr__(name: str) -> Any:
-    """The classes themselves: `nulls.Refit` and so on."""
+    """The classes themselves: `nulls.Stacked` and so on."""
     return _registry.class_named(name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -11,32 +12,28 @@ from numpy.typing import NDArray
 from hullcal._validation import InvalidInputError
 from hullcal.measures import Measure
 from hullcal.minimizers import Minima, Minimizer
-from hullcal.objectives.base import Draw, Objective
-from hullcal.resampling import Loop, Progress
+from hullcal.notes import Note
+from hullcal.objectives.base import Objective
+from hullcal.resampling import Loop
+from hullcal.words import CALIBRATED as CALIBRATED
+from hullcal.words import ONE_CALIBRATED as ONE_CALIBRATED
+from hullcal.words import TRUTH as TRUTH
 
 Floats = NDArray[np.float64]
-
-#: H0 and H0' of the definitions, in words.
-CALIBRATED = "the convex hull of the members contains a calibrated classifier"
-TRUTH = "the convex hull of the members contains the truth"
-#: Both, for a set of one: labels drawn from its predictions are all that calibration asks for.
-ONE_CALIBRATED = "the classifier is calibrated"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Null:
-    """Lines 1 to 5 of Algorithm 1, or a better answer to the same need.
+    """What `hullcal.algorithm.algorithm_1` has to know of lines 2 to 5.
 
     A null says what replicates of the data are (`replicates`) and what is compared of them
-    (`statistic`); the loop over them is the same for all, unless `distribution` is overridden.
+    (`statistic`); the loop over them is the same for all.
     """
 
     name: ClassVar[str]
     hypothesis: ClassVar[str]
     #: Whether the distribution is made by subtracting a residual vector.
     needs_residual: ClassVar[bool] = False
-    #: Whether replicates are searched as the data are, so that ends of searches are compared.
-    searches_replicates: ClassVar[bool] = True
     #: Whether null values come one by one, so that resampling can stop early and be resumed.
     one_by_one: ClassVar[bool] = True
 
@@ -47,10 +44,10 @@ class Null:
 
     def check(self, measure: Measure, minimizer: Minimizer) -> None:
         """Refuse a measure or a search that this null cannot take, naming both and what would do."""
-        if self.needs_residual and not measure.has_residual:
+        if self.needs_residual and "residual" not in measure.traits:
             raise InvalidInputError(
                 f"null `{self.name}` needs a residual vector, and measure `{measure.name}` has none; "
-                'use null="stacked", "refit", "maximized" or "paper".'
+                'use null="stacked", "maximized" or "paper".'
             )
 
     def needs_predictions(self, measure: Measure) -> bool:
@@ -61,40 +58,27 @@ class Null:
         """The fields of this null."""
         return asdict(self)
 
-    def replicates(self, objective: Objective, best: Minima, loop: Loop) -> Draw:
+    def line_7(self, objective: Objective, minimizer: Minimizer, loop: Loop) -> Minima:
+        """The best combination of the data, and in `means` what is compared with null values."""
+        return minimizer.observed(objective, loop.key)
+
+    def worlds(self, objective: Objective, best: Minima, loop: Loop) -> Sequence[Any]:
+        """What may be true of the data, each for `replicates`; the largest p-value counts."""
+        return [best]
+
+    def replicates(self, objective: Objective, best: Any, loop: Loop) -> Callable[[int, int], Any]:
         """Lines 2 to 4: what draws the replicates first to last - 1 of the data."""
         raise NotImplementedError
 
-    def statistic(self, replicates: Objective, minimizer: Minimizer, loop: Loop) -> Floats:
+    def together(self, objective: Objective, minimizer: Minimizer) -> int:
+        """How many replicates to draw at a time."""
+        return objective.together(minimizer.evaluations(objective.n_members))
+
+    def statistic(self, replicates: Any, minimizer: Minimizer, loop: Loop) -> Floats:
         """Line 5 for some replicates: each is searched as the data were. Values, and evaluations."""
         minima = minimizer.minimize(replicates, loop.key)
         return np.column_stack([minima.means, minima.n_evaluations])
 
-    def distribution(
-        self, objective: Objective, best: Minima, minimizer: Minimizer, loop: Loop
-    ) -> dict[str, Any]:
-        """Lines 1 to 5: those fields of the result that replicates decide."""
-        draw = self.replicates(objective, best, loop)
-        found = self._loop(draw, objective, best, minimizer, loop)
-        return {"null_distribution": found[:, 0], "n_evaluations": int(found[:, 1].sum())}
-
-    def _loop(
-        self,
-        draw: Draw,
-        objective: Objective,
-        best: Minima,
-        minimizer: Minimizer,
-        loop: Loop,
-        *,
-        progress: Progress | None = None,
-        part: str = "",
-    ) -> Floats:
-        """Line 1: for d = 1, ..., D."""
-        return loop.run(
-            lambda first, last: self.statistic(draw(first, last), minimizer, loop),
-            float(best.means[0]),
-            together=objective.together(minimizer.evaluations(objective.n_members)),
-            n_jobs=objective.threads(loop.n_jobs),
-            progress=progress,
-            part=part,
-        )
+    def notes(self, objective: Objective, best: Minima, loop: Loop) -> tuple[Note, ...]:
+        """What to know of this null on these data."""
+        return ()

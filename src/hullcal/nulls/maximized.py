@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,57 +34,56 @@ class Maximized(Null):
 
     name: ClassVar[str] = "maximized"
     hypothesis: ClassVar[str] = CALIBRATED
-    searches_replicates: ClassVar[bool] = False
     one_by_one: ClassVar[bool] = False
 
     def check(self, measure: Measure, minimizer: Minimizer) -> None:
         super().check(measure, minimizer)
-        if not minimizer.any_function:
+        if "measure" in minimizer.needs:
             raise InvalidInputError(
                 f"null `{self.name}` maximises a function of the weights that is no measure, which "
                 f'minimizer `{minimizer.name}` cannot take; use minimizer="steepest".'
             )
 
-    def distribution(
-        self, objective: Objective, best: Minima, minimizer: Minimizer, loop: Loop
-    ) -> dict[str, Any]:
+    def line_7(self, objective: Objective, minimizer: Minimizer, loop: Loop) -> Minima:
+        """The combination with the largest p-value, and g there."""
+        best = minimizer.best(objective, loop.key)
         # Where g is smallest the p-value is often large: one more start.
         starts = np.concatenate([objective.starts(), best.weights[:, np.newaxis]], axis=1)
-        # Most searches converge before that; progress is told in these terms.
+        # Most searches converge before that; progress counts these.
         budget = min(minimizer.max_evaluations or 1, _USUAL * objective.n_members)
         ranked = _Rank(objective, starts, loop, budget)
         found = minimizer.minimize(ranked, loop.key)
-        if loop.progress is not None:
-            loop.progress(loop.n_resamples, loop.n_resamples)
         # A search that chooses its own starts may have passed that one by.
-        weights = min(found.weights[0], best.weights[0], key=lambda own: _score(*ranked.null(own)))
-        statistic, values = ranked.null(weights)
-        return {
-            "statistic": statistic,
-            "minimum": statistic,
-            "weights": weights,
-            "null_distribution": values,
-            "n_evaluations": int(found.n_evaluations[0]) * (loop.n_resamples + 1),
-            "converged": bool(found.converged[0]),
-            "notes": (Note("largest_pvalue"),),
-        }
+        weights = min(found.weights[0], best.weights[0], key=ranked.score)
+        n_evaluations = best.n_evaluations + found.n_evaluations * (loop.n_resamples + 1)
+        value = objective.at(weights)
+        return Minima(weights[np.newaxis], value, value, n_evaluations, found.converged)
+
+    def replicates(
+        self, objective: Objective, best: Minima, loop: Loop
+    ) -> Callable[[int, int], Floats]:
+        draw = objective.drawing_labels(best.weights[0], loop.key)
+        return lambda first, last: draw(first, last).at(best.weights[0])
+
+    def together(self, objective: Objective, minimizer: Minimizer) -> int:
+        return objective.together(1)
+
+    def statistic(self, replicates: Floats, minimizer: Minimizer, loop: Loop) -> Floats:
+        # Line 7 has counted their evaluations.
+        return np.column_stack([replicates, np.zeros(len(replicates))])
+
+    def notes(self, objective: Objective, best: Minima, loop: Loop) -> tuple[Note, ...]:
+        return (Note("largest_pvalue"),)
 
 
 #: Combinations looked at, for each member, before a search converges.
 _USUAL = 50
 
 
-def _score(statistic: float, null: Floats) -> float:
-    """What the search minimises: minus the number of exceedances at λ, ties broken by g there."""
-    tie_break = 0.5 if np.isinf(statistic) else 0.5 * statistic / (1.0 + abs(statistic))
-    return tie_break - float(exceeds(null, statistic).sum())
-
-
 class _Rank(Function):
-    """The score as a function of the weights."""
+    """What the search minimises: minus the number of exceedances at λ, ties broken by g there."""
 
     n_cases = 1
-    n_members = 0
 
     def __init__(self, objective: Objective, starts: Floats, loop: Loop, budget: int) -> None:
         self.n_members = objective.n_members
@@ -93,25 +93,22 @@ class _Rank(Function):
     def starts(self) -> Floats:
         return self._starts
 
-    def null(self, weights: Floats) -> tuple[float, Floats]:
-        """g of the data, and of labels drawn from the combination."""
+    def score(self, weights: Floats) -> float:
+        """The score of a combination, from g of the data and of labels drawn from it."""
         draw = self._objective.drawing_labels(weights, self._loop.key)
-        size = self._objective.together(1)
-        parts = [draw(*ends).at(weights) for ends in blocks(0, self._loop.n_resamples, size)]
-        return float(self._objective.at(weights)[0]), np.concatenate(parts)
+        n_resamples = self._loop.n_resamples
+        bounds = blocks(0, n_resamples, self._objective.together(1))
+        null = np.concatenate([draw(*ends).at(weights) for ends in bounds])
+        statistic = float(self._objective.at(weights)[0])
+        tie_break = 0.5 if np.isinf(statistic) else 0.5 * statistic / (1.0 + abs(statistic))
+        return tie_break - float(exceeds(null, statistic).sum())
 
     def values(self, weights: Floats, cases: NDArray[np.int64]) -> Floats:
-        values = []
-        for point in weights:
-            values.append(_score(*self.null(point)))
-            self._report()
-        return np.array(values)
-
-    def _report(self) -> None:
-        """Work is counted in combinations here, but told in resamples, whenever one more is done."""
-        progress, total = self._loop.progress, self._loop.n_resamples
-        before = self._calls * total // self._budget
-        self._calls += 1
-        done = self._calls * total // self._budget
-        if progress is not None and before < done < total:
-            progress(done, total)
+        values = np.empty(len(weights))
+        for i, point in enumerate(weights):
+            values[i] = self.score(point)
+            # Work is counted in combinations here, but told in resamples.
+            self._calls += 1
+            done = self._calls * self._loop.n_resamples // self._budget
+            self._loop.report(min(done, self._loop.n_resamples - 1))
+        return values

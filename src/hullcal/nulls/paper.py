@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from functools import partial
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -33,7 +35,6 @@ class Paper(Null):
 
     name: ClassVar[str] = "paper"
     hypothesis: ClassVar[str] = CALIBRATED
-    searches_replicates: ClassVar[bool] = False
     rows: Literal["resampled", "permuted"] = "resampled"
 
     def __post_init__(self) -> None:
@@ -44,28 +45,33 @@ class Paper(Null):
 
     def needs_predictions(self, measure: Measure) -> bool:
         # Neighbours in the sample come from anywhere in the data.
-        return measure.order_matters or measure.rows_per_unit > 1
+        return "ordered" in measure.traits
 
-    def distribution(
-        self, objective: Objective, best: Minima, minimizer: Minimizer, loop: Loop
-    ) -> dict[str, Any]:
+    def line_7(self, objective: Objective, minimizer: Minimizer, loop: Loop) -> Minima:
+        return minimizer.best(objective, loop.key)
+
+    def replicates(
+        self, objective: Objective, best: Minima, loop: Loop
+    ) -> Callable[[int, int], Callable[[], Floats]]:
         permuted = self.rows == "permuted"
 
-        def block(first: int, last: int) -> Floats:
+        def draw(first: int, last: int) -> Callable[[], Floats]:
             replicates = np.arange(first, last)
             weights = np.empty((len(replicates), objective.n_members))
             _line_3(loop.key, replicates, objective.copies, weights)
-            # Lines 2, 4 and 5.
-            values = objective.resampled(loop.key, replicates, weights, permuted=permuted)
-            return np.column_stack([values, np.ones(len(values))])
+            return partial(objective.resampled, loop.key, replicates, weights, permuted=permuted)
 
-        found = loop.run(
-            block,
-            float(best.means[0]),
-            together=objective.resampled_together(),
-            n_jobs=objective.threads(loop.n_jobs),
-        )
-        return {"null_distribution": found[:, 0], "n_evaluations": len(found)}
+        return draw
+
+    def together(self, objective: Objective, minimizer: Minimizer) -> int:
+        return objective.together(None)
+
+    def statistic(
+        self, replicates: Callable[[], Floats], minimizer: Minimizer, loop: Loop
+    ) -> Floats:
+        """Line 5: g at λ0,d. Rows are drawn, labelled and evaluated in one pass."""
+        values = replicates()
+        return np.column_stack([values, np.ones(len(values))])
 
 
 @compiled

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from hullcal.minimizers import Minima, Minimizer
+from hullcal.minimizers import Minima
 from hullcal.notes import Note
 from hullcal.nulls._base import CALIBRATED, Floats, Null
 from hullcal.objectives.base import Draw, Objective
@@ -43,15 +43,12 @@ class Recentered(Null):
             return objective.drawing_labels(objective.maximum_likelihood(), loop.key)
         return objective.recentered(best.weights[0]).drawing_rows(loop.key)
 
-    def distribution(
-        self, objective: Objective, best: Minima, minimizer: Minimizer, loop: Loop
-    ) -> dict[str, Any]:
-        found = super().distribution(objective, best, minimizer, loop)
+    def notes(self, objective: Objective, best: Minima, loop: Loop) -> tuple[Note, ...]:
         if objective.n_members == 1:
-            return found
+            return ()
         if np.isinf(best.means[0]):
-            return {**found, "notes": (Note("labels_redrawn"),)}
-        return {**found, "notes": _too_small(objective, best.weights[0], loop)}
+            return (Note("labels_redrawn"),)
+        return _too_small(objective, best.weights[0], loop)
 
 
 #: Replicates that show how large the noise of a combination is, so many at a time, and by how many of

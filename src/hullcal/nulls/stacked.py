@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from itertools import repeat
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +13,11 @@ from numpy.typing import NDArray
 from hullcal._compiled.jit import compiled
 from hullcal._compiled.streams import SIGNS, uniform
 from hullcal.measures import Measure
-from hullcal.minimizers import Minima, Minimizer
+from hullcal.minimizers import Minima
 from hullcal.nulls._base import CALIBRATED, Floats, Null
 from hullcal.objectives.base import Draw, Objective
 from hullcal.objectives.memory import InMemory
-from hullcal.pvalues import monte_carlo
-from hullcal.resampling import Loop, Progress
+from hullcal.resampling import Loop
 
 Integers = NDArray[np.int32]
 
@@ -44,69 +44,37 @@ class Stacked(Null):
     def needs_predictions(self, measure: Measure) -> bool:
         return True  # the pool of members is fitted to them
 
-    def replicates(self, objective: Objective, best: Minima, loop: Loop) -> Draw:
-        # For a set of one: it is the combination that may be calibrated.
-        return objective.drawing_labels(best.weights[0], loop.key)
-
-    def distribution(
-        self, objective: Objective, best: Minima, minimizer: Minimizer, loop: Loop
-    ) -> dict[str, Any]:
+    def worlds(self, objective: Objective, best: Minima, loop: Loop) -> list[Any]:
+        """Weights that may be those of the calibrated combination, each with the model."""
         if objective.n_members == 1:
-            return super().distribution(objective, best, minimizer, loop)
+            return [(best.weights[0], None)]
         assert isinstance(objective, InMemory)
         likeliest = objective.maximum_likelihood()
         model = pooled(objective.members, objective.labels[0], objective.mixed(likeliest))
-        centres = _centres(objective, best.weights[0], likeliest)
-        worlds = []
-        for i, weights in enumerate(centres):
-            draw = _drawing(objective, weights, World.of(objective.mixed(weights), model), loop)
-            told = _share_of(loop.progress, i, len(centres))
-            part = f"world {i}"
-            found = self._loop(draw, objective, best, minimizer, loop, progress=told, part=part)
-            worlds.append(found)
-        statistic = float(best.means[0])
-        largest = max(worlds, key=lambda found: monte_carlo(statistic, found[:, 0]))
-        n_evaluations = sum(int(found[:, 1].sum()) for found in worlds)
-        return {"null_distribution": largest[:, 0], "n_evaluations": n_evaluations}
+        vertices = np.eye(objective.n_members)
+        values = objective.values(vertices, np.zeros(len(vertices), dtype=np.int64))
+        mean = np.full(len(vertices), 1.0 / len(vertices))
+        tried = (best.weights[0], likeliest, mean, vertices[np.argmin(values)])
+        each_once = dict(zip(map(tuple, tried), tried, strict=True))
+        return list(zip(each_once.values(), repeat(model)))
 
+    def replicates(
+        self, objective: Objective, world: tuple[Floats, Floats | None], loop: Loop
+    ) -> Draw:
+        weights, model = world
+        of_combination = objective.drawing_labels(weights, loop.key)
+        if model is None:
+            return of_combination
+        assert isinstance(objective, InMemory)
+        bent = World.of(objective.mixed(weights), model)
 
-def _centres(objective: InMemory, best: Floats, likeliest: Floats) -> list[Floats]:
-    """Weights of the combinations that may be the calibrated one, each once."""
-    vertices = np.eye(objective.n_members)
-    values = objective.values(vertices, np.zeros(len(vertices), dtype=np.int64))
-    mean = np.full(len(vertices), 1.0 / len(vertices))
-    tried = [best, likeliest, mean, vertices[np.argmin(values)]]
-    return [own for i, own in enumerate(tried) if not any((own == one).all() for one in tried[:i])]
+        def draw(first: int, last: int) -> InMemory:
+            replicate = of_combination(first, last)
+            assert isinstance(replicate, InMemory)
+            bent.turn(replicate.labels, loop.key, first)
+            return replicate
 
-
-def _drawing(objective: InMemory, weights: Floats, world: World, loop: Loop) -> Draw:
-    """The same rows, with labels of a world."""
-    of_combination = objective.drawing_labels(weights, loop.key)
-
-    def draw(first: int, last: int) -> InMemory:
-        replicate = of_combination(first, last)
-        assert isinstance(replicate, InMemory)
-        world.turn(replicate.labels, loop.key, first)
-        return replicate
-
-    return draw
-
-
-def _share_of(progress: Progress | None, place: int, n_worlds: int) -> Progress | None:
-    """Progress of one world, told in resamples of all of them whenever one more is done."""
-    if progress is None:
-        return None
-    told = 0
-
-    def report(done: int, total: int) -> None:
-        nonlocal told
-        told = max(told, place * total // n_worlds)
-        share = (place * total + done) // n_worlds
-        if share > told:
-            told = share
-            progress(share, total)
-
-    return report
+        return draw
 
 
 # -- the pool: a model of the labels given all members -------------------------------------------
@@ -162,16 +130,12 @@ def _logarithms(members: Floats, average: Floats) -> Iterator[tuple[slice, Float
     size = max(1, _HELD // (n_members * n_classes))
     for first in range(0, n_samples, size):
         rows = slice(first, min(first + size, n_samples))
-        base = _log(average[:, rows])
-        features = np.concatenate([_log(members[:, :, rows]) - base, base[np.newaxis]])
+        base = np.log(np.maximum(average[:, rows], FLOOR))
+        logarithms = np.log(np.maximum(members[:, :, rows], FLOOR))
+        features = np.concatenate([logarithms - base, base[np.newaxis]])
         # What is the same for all classes cancels in the softmax, and must not count as size.
         features -= features.mean(axis=1, keepdims=True)
         yield rows, base, features
-
-
-def _log(probabilities: Floats) -> Floats:
-    logarithm: Floats = np.log(np.maximum(probabilities, FLOOR))
-    return logarithm
 
 
 def _softmax(scores: Floats) -> Floats:
@@ -190,8 +154,7 @@ _RIDGE = 1.0
 _ROUNDS = 12
 
 
-@dataclass(frozen=True, eq=False)
-class World:
+class World(NamedTuple):
     r"""A law of the labels given x under which p is calibrated: p plus a departure.
 
     The departure is what a model q of the labels says beyond p, :math:`q - p`, less its regression on
@@ -225,9 +188,9 @@ class World:
         groups[~predicted] = _groups(p[~predicted])
         groups[predicted] = _MOST_GROUPS + _groups(p[predicted])
         counts = np.bincount(groups, minlength=2 * _MOST_GROUPS).astype(np.float64)
-        moments = np.array(
-            [np.bincount(classes, p**power, minlength=n_classes) for power in range(3)]
-        )
+        moments = np.empty((3, n_classes))
+        for power in range(3):
+            moments[power] = np.bincount(classes, p**power, minlength=n_classes)
         world = cls(
             begins=np.searchsorted(rows, np.arange(n_samples + 1)),
             classes=classes.astype(np.int32),
@@ -237,13 +200,8 @@ class World:
             moments=moments,
             departure=model[classes, rows] - p,
         )
-        _settle(*world._arguments)
+        _settle(*world)
         return world
-
-    @property
-    def _arguments(self) -> tuple[NDArray[np.generic], ...]:
-        entries = self.begins, self.classes, self.p, self.groups
-        return *entries, self.counts, self.moments, self.departure
 
     def turn(self, labels: Integers, key: NDArray[np.uint64], first: int) -> None:
         """Make labels (n_replicates, n_samples) drawn from p labels of this world, in place.
@@ -251,7 +209,7 @@ class World:
         A label that the law makes less likely than p leaves with the difference's probability, for one
         that it makes more likely.
         """
-        _turn(labels, key, first, *self._arguments)
+        _turn(labels, key, first, *self)
 
 
 def _groups(probabilities: Floats) -> NDArray[np.int64]:

@@ -27,8 +27,9 @@ from hullcal._compiled.places import SAME
 from hullcal._compiled.resampling import LEAF, unit_drawn
 from hullcal._compiled.streams import LABELS, uniform
 
-#: Cases: the data themselves, labels drawn from a combination, rows drawn with their labels.
-DATA, DRAWN_LABELS, DRAWN_ROWS = range(3)
+#: Cases: the data themselves, labels drawn from a combination, rows drawn with their labels, and the
+#: first so many rows of the data.
+DATA, DRAWN_LABELS, DRAWN_ROWS, FIRST_ROWS = range(4)
 
 
 @compiled
@@ -104,6 +105,9 @@ def fill_cases(  # type: ignore[no-untyped-def]
         if kind == DRAWN_ROWS:
             for n in range(n_rows):
                 case_weights[case, n] = counts[case, (offset + n) // rows_per_unit]
+        elif kind == FIRST_ROWS:
+            for n in range(n_rows):
+                case_weights[case, n] = 1.0 if row + n < replicates[case] else 0.0
         else:
             fill(case_weights[case], 1.0)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from hullcal.measures import Measure
 from hullcal.simplex import moved
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 #: EM steps behind the label-dependent start of a search; a start need not be at the maximum.
 START_ITERATIONS = 12
@@ -24,23 +26,15 @@ READ_AT_ONCE = 50_000_000
 class Function(ABC):
     """A function of the weights for one or more *cases*: all that a search may ask."""
 
-    __slots__ = ()
-
-    @property
-    @abstractmethod
-    def n_members(self) -> int:
-        """Distinct members."""
-
-    @property
-    @abstractmethod
-    def n_cases(self) -> int:
-        """Cases."""
+    #: Distinct members.
+    n_members: int
+    n_cases: int
 
     @abstractmethod
-    def values(self, weights: Floats, cases: NDArray[np.int64]) -> Floats:
+    def values(self, weights: Floats, cases: Integers) -> Floats:
         """The function at each row of `weights`, for the case named beside it."""
 
-    def moves(self, bases: Floats, cases: NDArray[np.int64], amounts: Floats) -> Floats:
+    def moves(self, bases: Floats, cases: Integers, amounts: Floats) -> Floats:
         """The function after every move from every base; +inf where there is no move.
 
         Column c of `amounts`, (n_bases, 2 * n_members), is a move to (1 - a) * base + a * e_m with
@@ -60,9 +54,9 @@ class Function(ABC):
         its own; more are settled.
         """
 
-    def parts(self) -> Iterator[Function]:
+    def parts(self) -> Sequence[Function]:
         """Functions to be searched in the place of this one: all its cases, in order."""
-        yield self
+        return [self]
 
 
 class Objective(Function):
@@ -72,20 +66,15 @@ class Objective(Function):
     Members are the distinct ones, in an order that does not depend on the user's.
     """
 
-    __slots__ = ()
+    n_classes: int
+    n_samples: int
     measure: Measure
     #: How often each distinct member was given by the user.
-    copies: NDArray[np.int64]
+    copies: Integers
 
-    @property
-    @abstractmethod
-    def n_classes(self) -> int:
-        """K."""
-
-    @property
-    @abstractmethod
-    def n_samples(self) -> int:
-        """N."""
+    def values(self, weights: Floats, cases: Integers) -> Floats:
+        # Moves without a column are the bases themselves.
+        return self.moves(np.ascontiguousarray(weights), cases, np.zeros((len(weights), 0)))[:, 0]
 
     @abstractmethod
     def at(self, weights: Floats) -> Floats:
@@ -109,12 +98,7 @@ class Objective(Function):
 
     @abstractmethod
     def resampled(
-        self,
-        key: NDArray[np.uint64],
-        replicates: NDArray[np.int64],
-        weights: Floats,
-        *,
-        permuted: bool = False,
+        self, key: NDArray[np.uint64], replicates: Integers, weights: Floats, *, permuted: bool
     ) -> Floats:
         """Lines 2, 4 and 5 of Algorithm 1: g of replicates, each at weights of its own.
 
@@ -122,12 +106,11 @@ class Objective(Function):
         """
 
     @abstractmethod
-    def resampled_together(self) -> int:
-        """How many such replicates to ask for at a time."""
+    def together(self, n_evaluations: int | None) -> int:
+        """How many cases to search at a time: steady progress, prompt interruption, modest memory.
 
-    @abstractmethod
-    def together(self, n_evaluations: int) -> int:
-        """How many cases to search at a time: steady progress, prompt interruption, modest memory."""
+        None asks how many replicates to have `resampled` at a time.
+        """
 
     @abstractmethod
     def threads(self, wanted: int) -> int:
@@ -149,12 +132,18 @@ Draw = Callable[[int, int], Objective]
 _STRIDE = np.uint64(0x9E3779B97F4A7C15)
 
 
-def fingerprint_of(chances: Floats, first: int) -> Floats:
-    """Sums of the members' probabilities of the labels, (2, n_members): plain, and by place.
+def fingerprint_of(probs: NDArray[Any], labels: NDArray[np.int32], first: int) -> Floats:
+    """Sums over rows, (3, n_members): of label probabilities, plain and by place, and of all by place.
 
-    `chances` are those of consecutive rows, (n_rows, n_members), the first of them being row `first`.
-    Draws belong to row numbers, so the same rows in another order are other data.
+    `probs`, (n_rows, n_members, n_classes), and `labels` are of consecutive rows, the first of them being
+    row `first`. Draws belong to row numbers, so the same rows in another order are other data.
     """
-    places = np.arange(first, first + len(chances), dtype=np.uint64) * _STRIDE
-    sums: Floats = np.stack([chances.sum(axis=0), (places / 2.0**64) @ chances])
+    n_rows, n_members, n_classes = probs.shape
+    chances = probs[np.arange(n_rows), :, labels].astype(np.float64)
+    rows = np.arange(first, first + n_rows, dtype=np.uint64)
+    sums = np.zeros((3, n_members))
+    sums[0], sums[1] = chances.sum(axis=0), (rows * _STRIDE / 2.0**64) @ chances
+    for k in range(n_classes):
+        places = (rows * np.uint64(n_classes) + np.uint64(k)) * _STRIDE
+        sums[2] += (places / 2.0**64) @ probs[:, :, k].astype(np.float64)
     return sums

@@ -17,13 +17,13 @@ from hullcal.objectives.base import (
     EM_TOLERANCE,
     START_ITERATIONS,
     Draw,
+    Integers,
     Objective,
     fingerprint_of,
 )
 from hullcal.threads import in_order
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 #: Probabilities of a block, so few that they stay in the cache.
 _IN_CACHE = 2**16
@@ -88,6 +88,11 @@ class Cases:
     def rows(cls, key: NDArray[np.uint64], first: int, last: int) -> Cases:
         """Rows of replicates first to last - 1, drawn with their labels."""
         return cls(kind=loops.DRAWN_ROWS, replicates=np.arange(first, last), key=key)
+
+    @classmethod
+    def first_rows(cls, numbers: Integers) -> Cases:
+        """The first so many rows of the data, for each number."""
+        return cls(kind=loops.FIRST_ROWS, replicates=numbers)
 
     def __len__(self) -> int:
         return len(self.replicates)
@@ -188,7 +193,7 @@ class _Residuals(Job):
             *self._case_arguments(self.cases, rows),
             self.parameters,
             self.measure.scratch_size(self.n_classes, self._block_rows),
-            int(self.measure.keeps_places),
+            int("places" in self.measure.traits),
             self.bases,
             self.case_of,
             self.amounts,
@@ -266,12 +271,10 @@ class _Fingerprint(Job):
 
     @property
     def shape(self) -> tuple[int, int]:
-        return 2, len(self.positions)
+        return 3, len(self.positions)
 
     def _add(self, rows: Rows, sums: Floats) -> None:
-        n = np.arange(len(rows.labels))[:, np.newaxis]
-        chances = rows.probs[n, self.positions, rows.labels[:, np.newaxis]]
-        sums += fingerprint_of(chances.astype(np.float64), rows.first)
+        sums += fingerprint_of(rows.probs[:, self.positions], rows.labels, rows.first)
 
 
 class Passes(ABC):
@@ -287,6 +290,17 @@ class Passes(ABC):
     @abstractmethod
     def total(self, job: Job) -> Floats:
         """The job's sums over all rows."""
+
+
+def fingerprint(passes: Passes) -> Floats:
+    """A few numbers that other data, or the same in another order, would hardly have."""
+    job = _Fingerprint(
+        n_samples=passes.n_samples,
+        n_classes=passes.n_classes,
+        positions=passes.positions,
+        rows_per_unit=1,
+    )
+    return passes.total(job).ravel()
 
 
 class ArrayPasses(Passes):
@@ -319,7 +333,7 @@ class ArrayPasses(Passes):
         return total
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False)
 class Chunked(Objective):
     """g by passes; cases are drawn anew in each of them."""
 
@@ -330,6 +344,10 @@ class Chunked(Objective):
     offset: Floats
     cases: Cases = field(default_factory=Cases.data)
 
+    def __post_init__(self) -> None:
+        self.n_members, self.n_cases = len(self.passes.positions), len(self.cases)
+        self.n_classes, self.n_samples = self.passes.n_classes, self.passes.n_samples
+
     @classmethod
     def of(cls, measure: Measure, copies: Integers, passes: Passes) -> Chunked:
         """The data's objective, for a measure that adds up over rows."""
@@ -337,35 +355,11 @@ class Chunked(Objective):
         assert parameters is not None
         return cls(measure, copies, passes, parameters, measure.no_offset(passes.n_classes))
 
-    @property
-    def n_members(self) -> int:
-        return len(self.passes.positions)
-
-    @property
-    def n_classes(self) -> int:
-        return self.passes.n_classes
-
-    @property
-    def n_samples(self) -> int:
-        return self.passes.n_samples
-
-    @property
-    def n_cases(self) -> int:
-        return len(self.cases)
-
-    def together(self, n_evaluations: int) -> int:
-        return TOGETHER
+    def together(self, n_evaluations: int | None) -> int:
+        return _RESAMPLED_TOGETHER if n_evaluations is None else TOGETHER
 
     def threads(self, wanted: int) -> int:
         return 1
-
-    def impossible(self) -> int:
-        # A step of EM leaves these rows out.
-        _, _, total = replace(self, cases=Cases.data())._em(self._mean(1))
-        return self.n_samples - round(float(total[0]))
-
-    def _mean(self, n_cases: int) -> Floats:
-        return np.full((n_cases, self.n_members), 1.0 / self.n_members)
 
     @property
     def _common(self) -> dict[str, Any]:
@@ -376,28 +370,22 @@ class Chunked(Objective):
             "rows_per_unit": self.measure.rows_per_unit,
         }
 
-    def values(self, weights: Floats, cases: NDArray[np.int64]) -> Floats:
-        return self._answered(weights, cases, np.zeros((len(weights), 0))).ravel()
-
     def at(self, weights: Floats) -> Floats:
         cases = np.arange(self.n_cases)
         return self.values(np.repeat(weights[np.newaxis], len(cases), axis=0), cases)
 
-    def moves(self, bases: Floats, cases: NDArray[np.int64], amounts: Floats) -> Floats:
-        values = self._answered(bases, cases, amounts)
-        values[amounts == 0.0] = np.inf
-        return values
-
-    def _answered(self, bases: Floats, cases: NDArray[np.int64], amounts: Floats) -> Floats:
-        """Values at the bases, or after their moves, in as few passes as sums leave room for."""
+    def moves(self, bases: Floats, cases: Integers, amounts: Floats) -> Floats:
+        # In as few passes as sums leave room for.
         n_moves = max(1, amounts.shape[1])
         at_once = max(1, self._most_sums // n_moves)
-        found = []
+        values = np.empty((len(bases), n_moves))
         for first in range(0, len(bases), at_once):
             here = slice(first, first + at_once)
             states = self._states(bases[here], cases[here], amounts[here])
-            found.append(self._finished(states).reshape(-1, n_moves))
-        return np.concatenate(found)
+            values[here] = self._finished(states).reshape(-1, n_moves)
+        if amounts.shape[1] > 0:
+            values[amounts == 0.0] = np.inf
+        return values
 
     @property
     def _most_sums(self) -> int:
@@ -405,7 +393,7 @@ class Chunked(Objective):
         size = 8 * self.measure.state_size(self.n_classes) * self.passes.n_returned
         return max(1, _SUMS // size)
 
-    def _states(self, bases: Floats, cases: NDArray[np.int64], amounts: Floats) -> Floats:
+    def _states(self, bases: Floats, cases: Integers, amounts: Floats) -> Floats:
         # Only the cases that are asked for have to be drawn.
         wanted, case_of = np.unique(cases, return_inverse=True)
         job = _Residuals(
@@ -426,18 +414,10 @@ class Chunked(Objective):
             [finish(state, self.offset, self.parameters, self.n_samples) for state in states]
         )
 
-    def resampled_together(self) -> int:
-        return _RESAMPLED_TOGETHER
-
     def resampled(
-        self,
-        key: NDArray[np.uint64],
-        replicates: NDArray[np.int64],
-        weights: Floats,
-        *,
-        permuted: bool = False,
+        self, key: NDArray[np.uint64], replicates: Integers, weights: Floats, *, permuted: bool
     ) -> Floats:
-        found = []
+        values = np.empty(len(replicates))
         for first in range(0, len(replicates), self._most_sums):
             here = slice(first, first + self._most_sums)
             job = _Resampled(
@@ -449,30 +429,34 @@ class Chunked(Objective):
                 permuted=permuted,
                 **self._common,
             )
-            found.append(self._finished(self.passes.total(job)))
-        return np.concatenate(found)
+            values[here] = self._finished(self.passes.total(job))
+        return values
 
     def starts(self) -> Floats:
-        mean = weights = self._mean(self.n_cases)
+        mean = weights = np.full((self.n_cases, self.n_members), 1.0 / self.n_members)
         for _ in range(START_ITERATIONS):
-            weights, _, _ = self._em(weights)
+            weights, _, _ = self._em(self.cases, weights)
         return np.stack([mean, weights], axis=1)
 
     def maximum_likelihood(self) -> Floats:
-        weights = self._mean(1)
-        previous = -np.inf
-        first = replace(self, cases=self.cases.only(np.zeros(1, dtype=np.int64)))
+        weights = np.full((1, self.n_members), 1.0 / self.n_members)
+        previous, first = -np.inf, self.cases.only(np.zeros(1, dtype=np.int64))
         for _ in range(EM_ITERATIONS):
-            better, score, total = first._em(weights)
+            better, score, total = self._em(first, weights)
             if total[0] == 0.0 or score[0] - previous < EM_TOLERANCE * total[0]:
                 break
             weights, previous = better, score[0]
         found: Floats = weights[0]
         return found
 
-    def _em(self, weights: Floats) -> tuple[Floats, Floats, Floats]:
-        """Weights after a step of EM from these, and the log-likelihood at these."""
-        sums = self.passes.total(_EmStep(cases=self.cases, at=weights, **self._common))
+    def impossible(self) -> int:
+        # A step of EM leaves these rows out.
+        _, _, total = self._em(Cases.data(), np.full((1, self.n_members), 1.0 / self.n_members))
+        return self.n_samples - round(float(total[0]))
+
+    def _em(self, cases: Cases, weights: Floats) -> tuple[Floats, Floats, Floats]:
+        """Weights after a step of EM from these, log-likelihoods at these, and weights of all rows."""
+        sums = self.passes.total(_EmStep(cases=cases, at=weights, **self._common))
         better = weights * sums[:, : self.n_members]
         norms = better.sum(axis=1, keepdims=True)
         better = np.where(norms > 0.0, better / np.where(norms > 0.0, norms, 1.0), weights)
@@ -486,16 +470,10 @@ class Chunked(Objective):
         return replace(self, offset=states[0, : len(nothing)].copy())
 
     def fingerprint(self) -> Floats:
-        return self.passes.total(_Fingerprint(**self._common)).ravel()
+        return fingerprint(self.passes)
 
     def drawing_labels(self, weights: Floats, key: NDArray[np.uint64]) -> Draw:
-        def draw(first: int, last: int) -> Chunked:
-            return replace(self, cases=Cases.labels(weights, key, first, last))
-
-        return draw
+        return lambda first, last: replace(self, cases=Cases.labels(weights, key, first, last))
 
     def drawing_rows(self, key: NDArray[np.uint64]) -> Draw:
-        def draw(first: int, last: int) -> Chunked:
-            return replace(self, cases=Cases.rows(key, first, last))
-
-        return draw
+        return lambda first, last: replace(self, cases=Cases.rows(key, first, last))

@@ -10,12 +10,12 @@ import logging
 import os
 import pickle
 import signal
-from asyncio import run_coroutine_threadsafe
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError, wait
+from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import compress
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,19 +30,18 @@ from hullcal._validation import (
     check_probs,
     check_set_and_labels,
     label_array,
+    order_that_fits,
     refusal,
-    reordering,
 )
 from hullcal.distinct import Distinct, ranks, traits
 from hullcal.io.stores import Store, open_store
 from hullcal.measures import Measure
 from hullcal.notes import Note, merged
-from hullcal.objectives.base import Objective
+from hullcal.objectives.base import Floats, Objective
 from hullcal.objectives.chunked import Chunked, Job, Passes, Rows, range_size
-from hullcal.objectives.opening import LabelledSet, is_dask
+from hullcal.objectives.opening import LabelledSet, comes_from
 from hullcal.sets import ClassifierSet
 
-Floats = NDArray[np.float64]
 #: First and last row, the last not included.
 Bounds = tuple[int, int]
 Answer = TypeVar("Answer")
@@ -174,15 +173,19 @@ class _Input:
     probs: Any
     #: Checked positions, a dask array, or None if the store has them.
     labels: Any
-    #: How workers are to understand both.
-    reading: dict[str, Any]
+    #: How workers are to understand both; None if they are checked.
+    reading: dict[str, Any] | None
     members: tuple[str, ...] | None = None
     #: The set, if it is in the client's memory.
     classifiers: ClassifierSet | None = None
 
     @classmethod
     def of(cls, probs: Any, labels: Any, classes: Any, flags: dict[str, bool]) -> _Input:
-        if isinstance(probs, list | tuple) and probs and all(map(is_dask, probs)):
+        if (
+            isinstance(probs, list | tuple)
+            and probs
+            and all(comes_from("dask", member) for member in probs)
+        ):
             import dask.array
 
             for member in probs:
@@ -194,11 +197,11 @@ class _Input:
             probs = dask.array.stack(probs, axis=1)
         if isinstance(probs, str | os.PathLike):
             probs = open_store(probs)
-        if is_dask(probs):
+        if comes_from("dask", probs):
             _check_known(probs, "probs")
         elif not isinstance(probs, Store):
             here, truth = ClassifierSet.with_labels(probs, labels, classes=classes, **flags)
-            return cls(here.probs.shape, here.probs, truth, {}, here.members, here)
+            return cls(here.probs.shape, here.probs, truth, None, here.members, here)
         members = probs.members if isinstance(probs, Store) else None
         stored = isinstance(probs, Store) and probs.labelled and labels is None
         if isinstance(probs, Store) and classes is None:
@@ -208,7 +211,7 @@ class _Input:
         shape = n_samples, probs.shape[1] if len(probs.shape) == 3 else 1, n_classes
         reading = {"classes": check_classes(classes, n_classes), **flags}
         if not stored:
-            lazy = is_dask(labels)
+            lazy = comes_from("dask", labels)
             if lazy:
                 _check_known(labels, "labels")
             else:
@@ -220,11 +223,13 @@ class _Input:
                 reading["classes"] = None
         return cls(shape, probs, labels, reading, members)
 
-    def chunks(self, client: Any) -> Chunks:
-        """Chunks of whole ranges, on their way to the workers."""
+    def chunks(self, client: Any) -> tuple[list[Any], list[Bounds]]:
+        """Checked chunks of whole ranges, on their way to the workers, and their rows."""
+        import dask
+
         n_samples, n_members, n_classes = self.shape
         size = range_size(n_samples)
-        if is_dask(self.probs):
+        if comes_from("dask", self.probs):
             wanted = int(max(self.probs.chunks[0]))
         else:
             # Of a moderate size, and enough of them for all threads.
@@ -233,26 +238,18 @@ class _Input:
             wanted = min(_CHUNK // row, -(-n_samples // (2 * n_threads)))
         step = size * max(1, round(wanted / size))
         bounds = [(first, min(first + step, n_samples)) for first in range(0, n_samples, step)]
-        parts = zip(
-            _parts(self.probs, client, bounds),
-            _parts(self.labels, client, bounds),
-            bounds,
-            strict=True,
-        )
-        import dask
-
+        probs, labels = (_parts(each, client, bounds) for each in (self.probs, self.labels))
+        checked = partial(_checked, n_samples=n_samples, reading=self.reading)
         # As arguments of their tasks arrays are kept by the scheduler; scattered, they die with a worker.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
-            futures = [
-                client.submit(_checked, p, y, ends, n_samples, self.reading, pure=False)
-                for p, y, ends in parts
-            ]
-        return Chunks(client, futures, bounds)
+            # One by one: a call for all would send all arrays to the scheduler at once.
+            parts = zip(probs, labels, bounds, strict=True)
+            return [client.submit(checked, *part, pure=False) for part in parts], bounds
 
 
 def _parts(array: Any, client: Any, bounds: Sequence[Bounds]) -> list[Any]:
     """What stands for the rows of each chunk: a future, an array, or the store that has them."""
-    if is_dask(array):
+    if comes_from("dask", array):
         rows = tuple(last - first for first, last in bounds)
         # Where it is cut so already, nothing moves.
         whole = array.rechunk((rows, *((length,) for length in array.shape[1:])))
@@ -280,8 +277,9 @@ def _check_shape(shape: tuple[int, ...], dtype: np.dtype[Any], flags: dict[str, 
     if useless or dtype.kind not in "fiub":
         check_probs(np.broadcast_to(np.zeros((), dtype=dtype), shape))
     if any(flag is not False for flag in flags.values()):
-        n_classes = shape[-1]
-        check_probs(np.full((1, n_classes), -np.log(n_classes)), **flags)
+        share = 1 / shape[-1]
+        value = share if flags.get("normalize") is True else np.log(share)
+        check_probs(np.full((1, shape[-1]), value), **flags)
 
 
 def _check_length(probs: tuple[int, ...], labels: tuple[int, ...]) -> None:
@@ -289,10 +287,12 @@ def _check_length(probs: tuple[int, ...], labels: tuple[int, ...]) -> None:
         return
     rule = "and `labels` must have the same number of samples, on the first axis"
     came = f"`probs` of shape {probs} and `labels` of shape {labels}"
-    fitting = [axis for axis in range(1, len(probs)) if labels and probs[axis] == labels[0]]
-    repair = "Pass predictions and labels of the same rows."
-    if fitting:
-        repair = f"The order that fits is `{reordering(len(probs), fitting[0], None)}`."
+    order = order_that_fits(probs, labels[0], ()) if labels else ""
+    repair = (
+        f"The order that fits is `{order}`."
+        if order
+        else "Pass predictions and labels of the same rows."
+    )
     raise refusal("probs", rule, came, repair)
 
 
@@ -312,10 +312,12 @@ class Chunk:
 
 
 def _checked(
-    probs: Any, labels: Any, bounds: Bounds, n_samples: int, reading: dict[str, Any]
+    probs: Any, labels: Any, bounds: Bounds, n_samples: int, reading: dict[str, Any] | None
 ) -> Chunk:
     """A chunk that was looked at; a worker reads that of a store for itself."""
     first, last = bounds
+    if reading is None:
+        return Chunk(Rows(probs, labels, first), ())
     if isinstance(probs, Store):
         probs, stored = probs.read(first, last)
         labels = stored if labels is None else labels
@@ -356,90 +358,88 @@ def _itself(value: Any) -> Any:
 # -- what the client asks -------------------------------------------------------------------------
 
 
-class Chunks:
-    """Futures of chunks, in the order of rows, and questions to all of them."""
+class DaskSet(LabelledSet):
+    """Predictions and labels on workers, checked there, and questions to all of their chunks."""
 
-    def __init__(self, client: Any, futures: list[Any], bounds: list[Bounds]) -> None:
-        self._client, self._futures, self._bounds = client, futures, bounds
+    fits_memory = False
+
+    def __init__(self, given: _Input, client: Any) -> None:
+        self.n_samples, self.n_members, self.n_classes = given.shape
+        self.members, self.classifiers = given.members, given.classifiers
+        self.client = client
+        self._futures, self._bounds = given.chunks(client)
+
+    def describe(self, given: _Input) -> None:
+        """Find out what only all chunks together can tell."""
+        if given.classifiers is not None:
+            self.labels, self.notes = given.labels, given.classifiers.notes
+            self.distinct = given.classifiers.distinct
+            return
+        notes, parts = zip(*self.ask(_summary), strict=True)
+        found = Distinct.ranked(parts)
+        shares = self.ask(_traits, positions=found.positions)
+        self.distinct = found.numbered(np.sum(list(shares), axis=0))
+        self.notes = merged(notes, self.n_samples * self.n_members)
+
+    def check(self, measure: Measure, *, in_memory: bool) -> None:
+        if in_memory:
+            raise InvalidInputError(
+                'engine "dask" has no predictions in memory, which the null or the minimizer needs for '
+                f'measure `{measure.name}`. Use null="recentered" or "maximized" and '
+                'minimizer="steepest", or engine="local" on data that fit into memory.'
+            )
+        if not measure.streams():
+            raise InvalidInputError(
+                f'engine "dask" adds up over rows, which measure `{measure.name}` does not. Use '
+                '"ece_conf", "ece_cwise", their smooth forms or "skce_ul" with a bandwidth that is a '
+                'number, or engine="local" on data that fit into memory.'
+            )
+
+    def passes(self, n_jobs: int) -> DaskPasses:
+        return DaskPasses(self)
+
+    def objective(self, measure: Measure, *, in_memory: bool, n_jobs: int) -> Objective:
+        return Chunked.of(measure, self.distinct.copies, self.passes(n_jobs))
 
     def ask(
         self, question: Callable[..., Any], at_a_time: int = 1, **options: Any
     ) -> Iterator[Any]:
         """Answers of all chunks; the first error by rows is raised, not the first by time."""
-        with self._explained():
-            asked = self._client.map(question, self._futures, pure=False, **options)
+        asked: list[Any] = []
         try:
-            while asked:
-                with self._explained():
-                    bounds = self._bounds[-len(asked) :]
-                    for future, rows in zip(asked[:at_a_time], bounds, strict=False):
+            with self._explained():
+                asked = self.client.map(question, self._futures, pure=False, **options)
+                while asked:
+                    for i, future in enumerate(asked[:at_a_time]):
                         error = self._patiently(partial(future.exception, timeout=_LOOK))
+                        if isinstance(error, InvalidInputError):
+                            raise error
                         if error is not None:
-                            raise self._told(error, rows, asked)
-                    answers = self._gathered(asked[:at_a_time])
-                # Answers that were taken need not be kept by the workers.
-                del asked[:at_a_time]
-                yield from answers
+                            raise self._told(error, asked[i:]) from error
+                    yield from self._patiently(partial(self._gathered, asked[:at_a_time]))
+                    # Answers that were taken need not be kept by the workers.
+                    del asked[:at_a_time]
         finally:
             self._give_up(asked)
 
     def sums(self, job: Job, size: int) -> Iterator[Floats]:
         """A job's sums over each range, chunk by chunk."""
-        longest = max(last - first for first, last in self._bounds)
-        expected = -(-longest // size) * 8 * int(np.prod(job.shape))
+        first, last = self._bounds[0]
+        expected = -(-(last - first) // size) * 8 * int(np.prod(job.shape))
         with self._explained():
             large = len(pickle.dumps(job, protocol=5)) > _SMALL
-            sent = self._client.submit(_itself, job, pure=False) if large else job
+            sent = self.client.submit(_itself, job, pure=False) if large else job
         return self.ask(_sums, max(1, _TAKEN // max(1, expected)), job=sent, size=size)
 
     def release(self) -> None:
         """Let the workers forget the chunks, also those that they have not made yet."""
         self._give_up(self._futures)
 
-    def _told(self, error: BaseException, rows: Bounds, asked: list[Any]) -> BaseException:
-        """What went wrong with a chunk, as a user should hear it."""
-        from distributed import KilledWorker
-
-        if isinstance(error, InvalidInputError):
-            return error
-        if isinstance(error, KilledWorker):
-            # What else a worker had at hand is suspected with what killed it, and told apart by none.
-            bounds = self._bounds[-len(asked) :]
-            errors = (self._patiently(partial(each.exception, timeout=_LOOK)) for each in asked)
-            pairs = zip(bounds, errors, strict=True)
-            suspects = [own for own, each in pairs if isinstance(each, KilledWorker)]
-            told = EngineError(
-                f"{error.allowed_failures + 1} workers died one after the other over "
-                f"{_named(suspects)}, probably for want of memory. Give workers more of it, or a dask "
-                f"array smaller chunks. {_AGAIN}"
-            )
-        else:
-            reason = " ".join(str(error).split())[:300]
-            told = EngineError(
-                f"{_named([rows])} could not be worked on: {type(error).__name__}: {reason}. If that "
-                f"can be mended, do so. {_AGAIN}"
-            )
-        told.__cause__ = error
-        return told
-
     def _gathered(self, futures: list[Any]) -> list[Any]:
-        """Answers that are there; those whose worker has died since are waited for once more."""
-        coming = self._client.gather(futures, asynchronous=True)
-        waiting = run_coroutine_threadsafe(coming, self._client.loop.asyncio_loop)
-
-        def answers() -> list[Any]:
-            if not wait([waiting], timeout=_LOOK).done:
-                raise TimeoutError
-            try:
-                found: list[Any] = waiting.result()
-            except TimeoutError as error:
-                raise self._lost(error) from error
-            return found
-
-        try:
-            return self._patiently(answers)
-        finally:
-            waiting.cancel()
+        # Those whose worker has died since are made again, if there is a worker to do that.
+        gather = partial(self.client.gather, futures, asynchronous=True)
+        found: list[Any] = self.client.sync(gather, callback_timeout=_LOOK)
+        return found
 
     def _patiently(self, ask: Callable[[], Answer]) -> Answer:
         """Ask until there is an answer, for as long as there is somebody to wait for."""
@@ -448,9 +448,29 @@ class Chunks:
             try:
                 return ask()
             except TimeoutError:
-                without = 0 if self._client.nthreads() else without + 1
+                without = 0 if self.client.nthreads() else without + 1
         raise EngineError(
             f"the cluster has had no worker for {_LOOK * _LOOKS:.0f} seconds. {_AGAIN}"
+        )
+
+    def _told(self, error: BaseException, asked: list[Any]) -> EngineError:
+        """What went wrong with the first of these chunks, as a user should hear it."""
+        from distributed import KilledWorker
+
+        bounds = self._bounds[-len(asked) :]
+        if not isinstance(error, KilledWorker):
+            reason = " ".join(str(error).split())[:300]
+            return EngineError(
+                f"{_named(bounds[:1])} could not be worked on: {type(error).__name__}: {reason}. If "
+                f"that can be mended, do so. {_AGAIN}"
+            )
+        # What else a worker had at hand is suspected with what killed it, and told apart by none.
+        errors = [self._patiently(partial(each.exception, timeout=_LOOK)) for each in asked]
+        killed = [isinstance(each, KilledWorker) for each in errors]
+        return EngineError(
+            f"{error.allowed_failures + 1} workers died one after the other over "
+            f"{_named(list(compress(bounds, killed)))}, probably for want of memory. Give workers more "
+            f"of it, or a dask array smaller chunks. {_AGAIN}"
         )
 
     @contextmanager
@@ -462,26 +482,39 @@ class Chunks:
             yield
         except (InvalidInputError, EngineError):
             raise
-        except (CancelledError, Cancelled, OSError, TimeoutError) as error:
-            raise self._lost(error) from error
         except Exception as error:
             # A closed client raises whatever its state leads to.
-            if self._client.status == "running":
+            lost = isinstance(error, CancelledError | Cancelled | OSError | TimeoutError)
+            if not lost and self.client.status == "running":
                 raise
-            raise self._lost(error) from error
-
-    def _lost(self, error: BaseException) -> EngineError:
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        return EngineError(
-            f"the connection to the scheduler of the cluster was lost ({reason}). {_AGAIN}"
-        )
+            reason = " ".join(str(error).split())[:200] or type(error).__name__
+            raise EngineError(
+                f"the connection to the scheduler of the cluster was lost ({reason}). {_AGAIN}"
+            ) from error
 
     def _give_up(self, futures: list[Any]) -> None:
         # There may be nobody left to tell, and that has been said already.
         with suppress(Exception):
-            if futures and self._client.status == "running":
-                self._client.cancel(futures, force=False)
+            if futures and self.client.status == "running":
+                self.client.cancel(futures, force=False)
         futures.clear()
+
+
+class DaskPasses(Passes):
+    """Workers pass over their chunks; the client adds, range by range, as one machine would."""
+
+    def __init__(self, data: DaskSet) -> None:
+        self.n_samples, self.n_classes = data.n_samples, data.n_classes
+        self.positions = data.distinct.positions
+        self._data, self._size = data, range_size(data.n_samples)
+        self.n_returned = -(-data.n_samples // self._size)
+
+    def total(self, job: Job) -> Floats:
+        total = np.zeros(job.shape)
+        for ranges in self._data.sums(job, self._size):
+            for sums in ranges:
+                total += sums
+        return total
 
 
 def _named(bounds: Sequence[Bounds]) -> str:
@@ -489,72 +522,16 @@ def _named(bounds: Sequence[Bounds]) -> str:
     return shown + (f" or {len(bounds) - 4} more chunks" if len(bounds) > 4 else "")
 
 
-class DaskPasses(Passes):
-    """Workers pass over their chunks; the client adds, range by range, as one machine would."""
-
-    def __init__(
-        self, chunks: Chunks, positions: NDArray[np.int64], n_samples: int, n_classes: int
-    ) -> None:
-        self.n_samples, self.n_classes, self.positions = n_samples, n_classes, positions
-        self._chunks, self._size = chunks, range_size(n_samples)
-        self.n_returned = -(-n_samples // self._size)
-
-    def total(self, job: Job) -> Floats:
-        total = np.zeros(job.shape)
-        for ranges in self._chunks.sums(job, self._size):
-            for sums in ranges:
-                total += sums
-        return total
-
-
-class DaskSet(LabelledSet):
-    """Predictions and labels on workers, checked there."""
-
-    fits_memory = False
-
-    def __init__(self, given: _Input, chunks: Chunks) -> None:
-        self.n_samples, self.n_members, self.n_classes = given.shape
-        self.members, self.classifiers = given.members, given.classifiers
-        self._chunks = chunks
-        if given.classifiers is not None:
-            self.labels, self.notes = given.labels, given.classifiers.notes
-            self.distinct = given.classifiers.distinct
-            return
-        notes, parts = zip(*chunks.ask(_summary), strict=True)
-        found = Distinct.ranked(parts)
-        shares = chunks.ask(_traits, positions=found.positions)
-        self.distinct = found.numbered(np.sum(list(shares), axis=0))
-        self.notes = merged(notes, self.n_samples * self.n_members)
-
-    def check(self, measure: Measure, *, in_memory: bool) -> None:
-        if in_memory:
-            raise InvalidInputError(
-                'engine "dask" has no predictions in memory, which the null or the minimizer needs for '
-                f'measure `{measure.name}`. Use null="recentered", "refit" or "maximized" and '
-                'minimizer="steepest", or engine="local" on data that fit into memory.'
-            )
-        if not measure.streams():
-            raise InvalidInputError(
-                f'engine "dask" adds up over rows, which measure `{measure.name}` does not. Use '
-                '"ece_conf", "ece_cwise", their smooth forms or "skce_ul" with a bandwidth that is a '
-                'number, or engine="local" on data that fit into memory.'
-            )
-
-    def objective(self, measure: Measure, *, in_memory: bool, n_jobs: int) -> Objective:
-        distinct = self.distinct
-        passes = DaskPasses(self._chunks, distinct.positions, self.n_samples, self.n_classes)
-        return Chunked.of(measure, distinct.copies, passes)
-
-
 @contextmanager
 def on_workers(
-    probs: Any, labels: Any, *, client: Any, classes: Any, from_logits: bool, from_log: bool
+    probs: Any, labels: Any, *, client: Any, classes: Any = None, **flags: bool
 ) -> Iterator[DaskSet]:
     """Check the data on the workers and keep them there for as long as the context lasts."""
-    given = _Input.of(probs, labels, classes, {"from_logits": from_logits, "from_log": from_log})
+    given = _Input.of(probs, labels, classes, flags)
     with connected(client) as own:
-        chunks = given.chunks(own)
+        data = DaskSet(given, own)
         try:
-            yield DaskSet(given, chunks)
+            data.describe(given)
+            yield data
         finally:
-            chunks.release()
+            data.release()

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from threading import Lock
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._compiled.jit import compiled
-from hullcal._compiled.mixing import mix
 from hullcal.measures import Measure
 
 Floats = NDArray[np.float64]
@@ -21,8 +19,6 @@ _SOME_CLASSES, MANY_CLASSES, _LARGE = 10, 50, 20_000
 _WORTH_IT = 0.4
 #: Probabilities examined at a time.
 _EXAMINED = 4_000_000
-#: One thread mixes all predictions of a combination, and the others wait for it.
-_MIXING = Lock()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,8 +35,6 @@ class Entries:
     rows: NDArray[np.int32]
     classes: NDArray[np.int32]
     n_classes: int
-    #: The weights last asked for, and their combination.
-    _last: list[tuple[Floats, Floats]] = field(default_factory=list)
 
     @classmethod
     def of(cls, members: Floats, measure: Measure) -> Entries | None:
@@ -65,7 +59,7 @@ class Entries:
             # Sums are all that is needed; a needless entry spares every loop the case of none.
             rows = classes = np.zeros(1, dtype=np.int32)
         columns = members[:, classes, rows]
-        if measure.wants_rests:
+        if "rests" in measure.traits:
             columns = np.hstack([columns, members.sum(axis=2) - _sums(columns, classes, n_classes)])
         return cls(
             measure=over,
@@ -94,22 +88,6 @@ class Entries:
         """Whether sums over the rows without an entry follow the entries."""
         return int(self.members.shape[2]) > len(self.rows)
 
-    def combined(self, members: Floats, weights: Floats) -> tuple[Entries, Floats]:
-        """The entries and the predictions of a combination, as those of a set of one.
-
-        Replicate after replicate is evaluated at the same weights, so the last combination is kept.
-        """
-        with _MIXING:
-            last = self._last[0] if self._last else None
-            if last is None or not np.array_equal(last[0], weights):
-                mixed = np.empty((1, *members.shape[1:]))
-                mix(members, weights, mixed[0])
-                last = weights.copy(), mixed
-                self._last[:] = [last]
-        own = np.empty((1, *self.members.shape[1:]))
-        mix(self.members, weights, own[0])
-        return replace(self, members=own, _last=[]), last[1]
-
     def positions(self, labels: NDArray[np.int32]) -> NDArray[np.int32]:
         """Where the entries of the labels (n_cases, n_samples) are.
 
@@ -130,9 +108,6 @@ class Entries:
         """
         n_members, n_classes, n_samples = members.shape
         n_entries = len(self.rows)
-        if not self.has_rests:
-            yield from [self.members] * len(row_weights)
-            return
         flat = members.reshape(n_members * n_classes, n_samples)
         for first in range(0, len(row_weights), _TOGETHER):
             some = row_weights[first : first + _TOGETHER]

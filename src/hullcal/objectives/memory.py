@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,6 +29,7 @@ from hullcal.objectives.base import (
     READ_AT_ONCE,
     START_ITERATIONS,
     Draw,
+    Integers,
     Objective,
     fingerprint_of,
 )
@@ -39,16 +40,18 @@ Floats = NDArray[np.float64]
 
 #: Bytes of working memory that need no thought.
 _ROOM = 2**27
+#: Fewest replicates searched at a time by a measure that takes labellings together.
+_LABELLINGS = 40
 #: From so many classes on it pays to find a label without looking at all of them.
 _MANY_CLASSES = 50
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False)
 class InMemory(Objective):
     """`members` is (n_members, n_classes, n_samples), labels and row weights (n_cases, n_samples)."""
 
     measure: Measure
-    copies: NDArray[np.int64]
+    copies: Integers
     members: Floats
     labels: NDArray[np.int32]
     row_weights: Floats
@@ -58,67 +61,24 @@ class InMemory(Objective):
     entries: Entries | None = None
     #: Where searches begin, if that is settled.
     settled_starts: Floats | None = None
+    #: Whether cases are labellings that were drawn for the same rows.
+    labels_drawn: bool = False
 
-    @property
-    def n_members(self) -> int:
-        return int(self.members.shape[0])
+    def __post_init__(self) -> None:
+        self.n_members, self.n_classes, self.n_samples = self.members.shape
+        self.n_cases = len(self.labels)
+        read = self.members if self.entries is None else self.entries.members
+        #: Probabilities that one evaluation reads.
+        self.size = int(read[0].size)
+        state = self.measure.state_size(self.n_classes)
+        #: Floats of state and of scratch that the measure's loop needs.
+        self.sizes = state, self.measure.scratch_size(self.n_classes, self.n_samples)
 
-    @property
-    def n_classes(self) -> int:
-        return int(self.members.shape[1])
-
-    @property
-    def n_samples(self) -> int:
-        return int(self.members.shape[2])
-
-    @property
-    def n_cases(self) -> int:
-        return int(self.labels.shape[0])
-
-    @property
-    def size(self) -> int:
-        """Probabilities that one evaluation reads."""
-        members = self.members if self.entries is None else self.entries.members
-        return int(members[0].size)
-
-    def together(self, n_evaluations: int) -> int:
-        return max(1, READ_AT_ONCE // (self.size * n_evaluations))
-
-    def impossible(self) -> int:
-        rows = np.arange(self.n_samples)
-        return int((self.members[:, self.labels[0], rows].max(axis=0) == 0.0).sum())
-
-    def parts(self, *, starts: bool = True) -> Iterator[InMemory]:
-        """This one itself, unless its measure can do with a few entries of the predictions.
-
-        Then `starts` are settled from all of them.
-        """
-        entries = self.entries
-        if entries is None:
-            yield self
-            return
-        condensed = replace(
-            self,
-            measure=entries.measure,
-            members=entries.members,
-            labels=entries.positions(self.labels),
-            parameters=entries.parameters,
-            entries=None,
-            settled_starts=self.starts() if starts else None,
-        )
-        if self._rows_count_once:
-            yield condensed
-            return
-        for case, members in enumerate(entries.weighted(self.members, self.row_weights)):
-            yield replace(condensed.only(np.array([case])), members=members)
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """Floats of state and scratch that the measure's loop needs."""
-        return (
-            self.measure.state_size(self.n_classes),
-            self.measure.scratch_size(self.n_classes, self.n_samples),
-        )
+    def together(self, n_evaluations: int | None) -> int:
+        if n_evaluations is None:
+            return max(1, READ_AT_ONCE // (work_of_passes(self) or self.members.size))
+        fewest = _LABELLINGS if self.measure.of_labellings(self.n_samples) else 1
+        return max(fewest, READ_AT_ONCE // (self.size * n_evaluations))
 
     def threads(self, wanted: int) -> int:
         """As many threads as their mixed predictions leave room for in memory.
@@ -131,30 +91,46 @@ class InMemory(Objective):
             return wanted
         return max(1, min(wanted, int(self.members.nbytes) // (4 * needed)))
 
-    def values(self, weights: Floats, cases: NDArray[np.int64]) -> Floats:
-        return self._evaluated(np.ascontiguousarray(weights), cases, np.zeros((len(weights), 0)))[
-            :, 0
+    def parts(self, *, starts: bool = True) -> list[InMemory]:
+        """This one itself, unless its measure can do with a few entries of the predictions.
+
+        Then `starts` are settled from all of them.
+        """
+        entries = self.entries
+        if entries is None:
+            return [self]
+        condensed = replace(
+            self,
+            measure=entries.measure,
+            members=entries.members,
+            labels=entries.positions(self.labels),
+            parameters=entries.parameters,
+            entries=None,
+            settled_starts=self.starts() if starts else None,
+        )
+        if not entries.has_rests or self._rows_count_once:
+            return [condensed]
+        return [
+            replace(condensed.only(slice(case, case + 1)), members=members)
+            for case, members in enumerate(entries.weighted(self.members, self.row_weights))
         ]
 
-    def at(self, weights: Floats) -> Floats:
-        objective, entries = self, self.entries
-        if entries is not None and entries.has_rests and not self._rows_count_once:
-            # Rows have to be weighted and added up: of one combination, not of all members.
-            entries, mixed = entries.combined(self.members, weights)
-            objective, weights = replace(self, members=mixed, entries=entries), np.ones(1)
-        found = []
-        for part in objective.parts(starts=False):
-            # Mixed once for all cases.
-            alone = replace(part, members=part.mixed(weights)[np.newaxis])
-            found.append(alone.values(np.ones((part.n_cases, 1)), np.arange(part.n_cases)))
-        return np.concatenate(found)
+    def only(self, cases: slice) -> InMemory:
+        """Some of the cases."""
+        starts = None if self.settled_starts is None else self.settled_starts[cases]
+        labels, row_weights = self.labels[cases], self.row_weights[cases]
+        return replace(self, labels=labels, row_weights=row_weights, settled_starts=starts)
 
-    def moves(self, bases: Floats, cases: NDArray[np.int64], amounts: Floats) -> Floats:
-        return self._evaluated(bases, cases, amounts)
+    @property
+    def _rows_count_once(self) -> bool:
+        return bool((self.row_weights == 1.0).all())
 
-    def _evaluated(self, bases: Floats, cases: NDArray[np.int64], amounts: Floats) -> Floats:
-        """g after every move, or at the bases themselves where there is no column of moves."""
+    def moves(self, bases: Floats, cases: Integers, amounts: Floats) -> Floats:
         out = np.empty((len(bases), max(1, amounts.shape[1])))
+        of_labellings = self.measure.of_labellings(self.n_samples)
+        if self.labels_drawn and of_labellings is not None and len(self.offset) == 0:
+            self._evaluate_labellings(of_labellings, bases, cases, amounts, out)
+            return out
         _evaluate(
             self.measure.value,
             self.members,
@@ -163,7 +139,7 @@ class InMemory(Objective):
             self.parameters,
             self.offset,
             *self.sizes,
-            int(self.measure.keeps_places),
+            int("places" in self.measure.traits),
             bases,
             cases,
             amounts,
@@ -171,18 +147,47 @@ class InMemory(Objective):
         )
         return out
 
-    @property
-    def _rows_count_once(self) -> bool:
-        return bool((self.row_weights == 1.0).all())
+    def _evaluate_labellings(
+        self,
+        of_labellings: Callable[..., None],
+        bases: Floats,
+        cases: Integers,
+        amounts: Floats,
+        out: Floats,
+    ) -> None:
+        """The same by a loop that takes all labellings of a combination together."""
+        flat_members = self.members.reshape(self.n_members, -1)
+        trial = np.empty(self.members.shape[1:])
+        first = 0
+        while first < len(bases):
+            last = end_of_group(bases, amounts, first)
+            base = self.mixed(bases[first])
+            for c in range(out.shape[1]):
+                mixed, values = base, np.full(last - first, np.inf)
+                if amounts.shape[1] > 0:
+                    mixed = trial
+                    blend(base.ravel(), flat_members, c // 2, amounts[first, c], trial.ravel())
+                if amounts.shape[1] == 0 or amounts[first, c] != 0.0:
+                    own = cases[first:last]
+                    of_labellings(mixed, self.labels, own, self.parameters, values)
+                out[first:last, c] = values
+            first = last
 
-    def only(self, cases: NDArray[np.int64]) -> InMemory:
-        starts = self.settled_starts
-        return replace(
-            self,
-            labels=self.labels[cases],
-            row_weights=self.row_weights[cases],
-            settled_starts=None if starts is None else starts[cases],
-        )
+    def at(self, weights: Floats) -> Floats:
+        objective, entries = self, self.entries
+        if entries is not None and entries.has_rests and not self._rows_count_once:
+            # Rows have to be weighted and added up: of one combination, not of all members.
+            own = np.empty((1, *entries.members.shape[1:]))
+            mix(entries.members, weights, own[0])
+            combined = replace(entries, members=own)
+            objective = replace(self, members=self.mixed(weights)[np.newaxis], entries=combined)
+            weights = np.ones(1)
+        found = []
+        for part in objective.parts(starts=False):
+            # Mixed once for all cases.
+            alone = replace(part, members=part.mixed(weights)[np.newaxis])
+            found.append(alone.values(np.ones((part.n_cases, 1)), np.arange(part.n_cases)))
+        return np.concatenate(found)
 
     def mixed(self, weights: Floats) -> Floats:
         """The combination itself, (n_classes, n_samples)."""
@@ -193,27 +198,41 @@ class InMemory(Objective):
     def starts(self) -> Floats:
         if self.settled_starts is not None:
             return self.settled_starts
-        out = np.full((self.n_cases, 2, self.n_members), 1.0 / self.n_members)
         likeliest = np.empty((self.n_cases, self.n_members))
         data = self.members, self.labels, self.row_weights
         maximum_likelihoods(*data, START_ITERATIONS, likeliest)
-        out[:, 1] = likeliest
-        return out
+        mean = np.full(likeliest.shape, 1.0 / self.n_members)
+        return np.stack([mean, likeliest], axis=1)
 
     def maximum_likelihood(self) -> Floats:
         weights = np.empty(self.n_members)
-        maximum_likelihood(
-            self.members, self.labels[0], self.row_weights[0], EM_ITERATIONS, EM_TOLERANCE, weights
-        )
+        first = self.members, self.labels[0], self.row_weights[0]
+        maximum_likelihood(*first, EM_ITERATIONS, EM_TOLERANCE, weights)
         return weights
+
+    def impossible(self) -> int:
+        return int((self._chances.max(axis=0) == 0.0).sum())
+
+    def fingerprint(self) -> Floats:
+        return fingerprint_of(self.members.transpose(2, 0, 1), self.labels[0], 0).ravel()
+
+    @property
+    def _chances(self) -> Floats:
+        """The members' probabilities of the data's labels, (n_members, n_samples)."""
+        return self.members[:, self.labels[0], np.arange(self.n_samples)]
 
     def recentered(self, weights: Floats) -> InMemory:
         mixed = self.mixed(weights)
         return replace(self, offset=self.measure.offset_at(mixed, self.labels[0], self.parameters))
 
-    def fingerprint(self) -> Floats:
-        chances = self.members[:, self.labels[0], np.arange(self.n_samples)]
-        return fingerprint_of(chances.T, 0).ravel()
+    def with_labels(self, labels: NDArray[np.int32]) -> InMemory:
+        """The same rows under other labellings."""
+        return replace(self, labels=labels, row_weights=np.ones(labels.shape), labels_drawn=True)
+
+    def with_row_weights(self, row_weights: Floats) -> InMemory:
+        """The first case's labels under other weightings of the rows."""
+        labels = np.repeat(self.labels[:1], len(row_weights), axis=0)
+        return replace(self, labels=labels, row_weights=row_weights)
 
     def drawing_labels(self, weights: Floats, key: NDArray[np.uint64]) -> Draw:
         cumulative = np.empty(self.members.shape[1:])
@@ -239,27 +258,7 @@ class InMemory(Objective):
 
         return draw
 
-    def with_labels(self, labels: NDArray[np.int32]) -> InMemory:
-        """The same rows under other labellings."""
-        return replace(self, labels=labels, row_weights=np.ones(labels.shape))
-
-    def with_row_weights(self, row_weights: Floats) -> InMemory:
-        """The first case's labels under other weightings of the rows."""
-        labels = np.repeat(self.labels[:1], len(row_weights), axis=0)
-        return replace(self, labels=labels, row_weights=row_weights)
-
-    def resampled_together(self) -> int:
-        return max(1, READ_AT_ONCE // (work_of_passes(self) or self.members.size))
-
-    def resampled(
-        self,
-        key: NDArray[np.uint64],
-        replicates: NDArray[np.int64],
-        weights: Floats,
-        *,
-        permuted: bool = False,
-    ) -> Floats:
-        return lines_2_4_5(self, key, replicates, weights, permuted=permuted)
+    resampled = lines_2_4_5
 
 
 @driver(F3, I2, F2, F1, F1, INT, INT, INT, F2, L1, F2, F2)

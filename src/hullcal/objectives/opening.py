@@ -19,7 +19,7 @@ from hullcal.io.source import available
 from hullcal.measures import Measure
 from hullcal.notes import Note
 from hullcal.objectives.base import Objective
-from hullcal.objectives.chunked import ArrayPasses, Chunked
+from hullcal.objectives.chunked import ArrayPasses, Chunked, Passes
 from hullcal.objectives.entries import MANY_CLASSES, Entries
 from hullcal.objectives.memory import InMemory
 from hullcal.sets import ClassifierSet
@@ -51,7 +51,7 @@ class LabelledSet(ABC):
     classifiers: ClassifierSet | None = None
     labels: NDArray[np.int32] | None = None
     #: Whether predictions can be packed in memory.
-    fits_memory: bool = True
+    fits_memory: bool
 
     @abstractmethod
     def check(self, measure: Measure, *, in_memory: bool) -> None:
@@ -59,6 +59,10 @@ class LabelledSet(ABC):
 
         `in_memory` says that a search or a null needs the predictions themselves.
         """
+
+    @abstractmethod
+    def passes(self, n_jobs: int) -> Passes:
+        """Passes over the rows, for likelihoods."""
 
     @abstractmethod
     def objective(self, measure: Measure, *, in_memory: bool, n_jobs: int) -> Objective:
@@ -71,13 +75,18 @@ def open_set(
     labels: Any,
     *,
     engine: str | Client | None = None,
-    classes: Any = None,
-    from_logits: bool = False,
-    from_log: bool = False,
+    **options: Any,
 ) -> Iterator[LabelledSet]:
-    """Check the data and hold them ready for as long as the context lasts."""
-    options = {"classes": classes, "from_logits": from_logits, "from_log": from_log}
-    if _for_workers(engine, probs):
+    """Check the data, by options of `ClassifierSet`, and hold them as long as the context lasts."""
+    if engine not in (None, "local", "dask") and not comes_from("distributed", engine):
+        raise InvalidInputError(
+            '`engine` must be None, "local", "dask" or a `distributed.Client`; got '
+            f"{engine!r:.80}. Leave it out."
+        )
+    several = isinstance(probs, list | tuple) and len(probs) > 0
+    if engine != "local" and (
+        engine is not None or comes_from("dask", probs[0] if several else probs)
+    ):
         from hullcal.objectives.dask import on_workers
 
         client = None if engine in (None, "dask") else engine
@@ -91,75 +100,46 @@ def open_set(
         )
     local = LocalSet(*ClassifierSet.with_labels(probs, labels, **options))
     yield local
-    local.forget()
+    # What was packed can be packed again.
+    local.packed = None
 
 
-def _for_workers(engine: Any, probs: Any) -> bool:
-    """Whether workers of a Dask cluster evaluate."""
-    if engine is None:
-        some = isinstance(probs, list | tuple) and len(probs) > 0
-        return is_dask(probs[0] if some else probs)
-    if engine == "local":
-        return False
-    if engine == "dask" or type(engine).__module__.partition(".")[0] == "distributed":
-        return True
-    raise InvalidInputError(
-        '`engine` must be None, "local", "dask" or a `distributed.Client`; got '
-        f"{engine!r:.80}. Leave it out."
-    )
-
-
-def is_dask(value: Any) -> bool:
-    """Whether this is a collection of dask's; tells without importing dask."""
-    return type(value).__module__.partition(".")[0] == "dask"
+def comes_from(package: str, value: Any) -> bool:
+    """Whether a value's class is of a package, which need not be imported to tell."""
+    return type(value).__module__.partition(".")[0] == package
 
 
 class LocalSet(LabelledSet):
     """A set in the memory of this machine, or mapped into it."""
 
+    classifiers: ClassifierSet
+    labels: NDArray[np.int32]
+
     def __init__(self, classifiers: ClassifierSet, labels: NDArray[np.int32]) -> None:
-        self.n_samples = classifiers.n_samples
-        self.n_members = classifiers.n_members
-        self.n_classes = classifiers.n_classes
+        self.n_samples, self.n_members, self.n_classes = classifiers.probs.shape
         self.members, self.notes = classifiers.members, classifiers.notes
         self.distinct = classifiers.distinct
         self.classifiers, self.labels = classifiers, labels
-        self.fits_memory = _fits(classifiers)
-        # Several tests of the same data share what is packed for the first.
-        self._packed: InMemory | None = None
-
-    def forget(self) -> None:
-        """Let go of what was packed; it can be packed again."""
-        self._packed = None
+        left = None if classifiers.probs.size < _LARGE else available()
+        self.fits_memory = left is None or 8 * classifiers.probs.size <= _SHARE * left
+        #: Several tests of the same data share what is packed for the first.
+        self.packed: InMemory | None = None
 
     def check(self, measure: Measure, *, in_memory: bool) -> None:
         """Let everything pass: data in memory can be asked for anything."""
 
+    def passes(self, n_jobs: int) -> ArrayPasses:
+        return ArrayPasses(self.classifiers.probs, self.labels, self.distinct.positions, n_jobs)
+
     def objective(self, measure: Measure, *, in_memory: bool, n_jobs: int) -> Objective:
-        classifiers, labels = self.classifiers, self.labels
-        assert classifiers is not None
-        assert labels is not None
-        if not in_memory and measure.streams() and _stays_in_place(classifiers):
-            passes = ArrayPasses(classifiers.probs, labels, self.distinct.positions, n_jobs)
-            return Chunked.of(measure, self.distinct.copies, passes)
-        if self._packed is None or self._packed.measure != measure:
-            members = None if self._packed is None else self._packed.members
-            self._packed = packed(classifiers, labels, measure, members)
-        return self._packed
-
-
-def _stays_in_place(classifiers: ClassifierSet) -> bool:
-    if classifiers.n_samples < _MANY_ROWS or classifiers.probs.size < _LARGE:
-        return False
-    return classifiers.n_classes < MANY_CLASSES or not _fits(classifiers)
-
-
-def _fits(classifiers: ClassifierSet) -> bool:
-    size = classifiers.probs.size
-    if size < _LARGE:
-        return True
-    left = available()
-    return left is None or 8 * size <= _SHARE * left
+        large = self.n_samples >= _MANY_ROWS and self.classifiers.probs.size >= _LARGE
+        stays = large and not (self.n_classes >= MANY_CLASSES and self.fits_memory)
+        if stays and not in_memory and measure.streams():
+            return Chunked.of(measure, self.distinct.copies, self.passes(n_jobs))
+        if self.packed is None or self.packed.measure != measure:
+            members = None if self.packed is None else self.packed.members
+            self.packed = packed(self.classifiers, self.labels, measure, members)
+        return self.packed
 
 
 def packed(
@@ -168,7 +148,7 @@ def packed(
     measure: Measure,
     members: Floats | None = None,
 ) -> InMemory:
-    """Pack predictions for the compiled loops, unless they are; identical members become one."""
+    """Predictions for the compiled loops, packed unless they are; identical members become one."""
     distinct = classifiers.distinct
     if members is None:
         members = _rows_last(classifiers.probs, distinct.positions)
@@ -190,25 +170,19 @@ def _rows_last(probs: NDArray[np.floating], positions: NDArray[np.int64]) -> Flo
     """The members at these positions as (n_members, n_classes, n_samples) in float64.
 
     Rows come last, since they are the inner loop of everything that follows. A memory map is read
-    once, block by block, and its pages are let go: a file as large as memory will do.
+    once, block by block, and its pages are let go: a file may be as large as memory.
     """
     n_samples, _, n_classes = probs.shape
     members = np.empty((len(positions), n_classes, n_samples))
+    mapped: object = probs
+    while isinstance(mapped, np.ndarray):
+        mapped = mapped.base
     size = max(1, _PACKED // (probs.shape[1] * n_classes))
     for first in range(0, n_samples, size):
-        _let_go(probs)
         rows = slice(first, min(first + size, n_samples))
         block = probs[rows]
         for m, position in enumerate(positions):
             members[m, :, rows] = block[:, position, :].T
-    _let_go(probs)
+        if isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            mapped.madvise(mmap.MADV_DONTNEED)
     return members
-
-
-def _let_go(array: NDArray[np.floating]) -> None:
-    """Give back the pages of a memory map that have been read, where the system can."""
-    base: object = array
-    while isinstance(base, np.ndarray):
-        base = base.base
-    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-        base.madvise(mmap.MADV_DONTNEED)

@@ -30,7 +30,7 @@ def lines_2_4_5(
     permuted: bool,
 ) -> Floats:
     """g of every replicate: rows drawn, and labels for them from the combination at its weights."""
-    in_any_order = objective.measure.order_matters
+    in_any_order = "ordered" in objective.measure.traits
     how = _PERMUTE if permuted else _RESAMPLE_IN_ANY_ORDER if in_any_order else _RESAMPLE
     draws = leaf_draws(key, replicates, objective.n_samples)
     if work_of_passes(objective) is not None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from hullcal.plots.reliability import reliability
-from hullcal.plots.results import level_curve, null_distribution, power_curve, weights
+from hullcal.plots.reliability import ReliabilityDisplay, reliability
+from hullcal.plots.results import evidence, level_curve, null_distribution, power_curve, weights
 from hullcal.plots.sets import average_against_weighted, simplex, size_distribution
 
 __all__ = [
+    "ReliabilityDisplay",
     "average_against_weighted",
+    "evidence",
     "level_curve",
     "null_distribution",
     "power_curve",

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import math
-from typing import TYPE_CHECKING, Any
+import re
+import warnings
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+from xml.etree import ElementTree
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._validation import InvalidInputError
+from hullcal._validation import refusal
 from hullcal.words import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from matplotlib.legend import Legend
 
 #: Width in inches of one column of a journal's page.
@@ -29,21 +35,31 @@ GREY, PALE = "#8C8C8C", "#DDDDDD"
 #: For every text that holds a name: no TeX, whatever the user's settings say, and `as_typed` undone.
 PLAIN: dict[str, Any] = {"usetex": False, "parse_math": True}
 
+#: Attributes of a drawing that hold places, numbers longer than these need, and those that a group
+#: hands down.
+_PLACES = {"d", "x", "y", "transform"}
+_LONG = re.compile(r"-?\d+\.\d{3,}")
+_INHERITED = {"fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width"}
 #: Fewest and most bins of a histogram.
 _FEWEST, _MOST = 5, 40
 
 
 def axes_or_new(ax: Axes | None, *, height: float, **options: Any) -> Axes:
-    """Give `ax` back as it is, or the Axes of a new Figure that pyplot knows nothing of."""
+    """Give `ax` back as it is, or the Axes of a new Figure that pyplot knows nothing of.
+
+    At the end of a notebook's cell new Axes show their picture, which pyplot does for Axes it has made.
+    """
     # Here, since importing hullcal must not wait for matplotlib.
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     if ax is not None:
         if not isinstance(ax, Axes):
-            raise InvalidInputError(
-                f"`ax` must be a matplotlib Axes or None; got {type(ax).__name__}. "
-                "Of an array of Axes, pass one."
+            raise refusal(
+                "ax",
+                "must be a matplotlib Axes or None",
+                type(ax).__name__,
+                "Of an array of Axes, pass one.",
             )
         return ax
     fresh: Axes = Figure(figsize=(COLUMN, height), layout="constrained").add_subplot(**options)
@@ -54,7 +70,14 @@ def axes_or_new(ax: Axes | None, *, height: float, **options: Any) -> Axes:
     for side in ("top", "right"):
         if side in fresh.spines:
             fresh.spines[side].set_visible(False)
+    vars(fresh)["_repr_png_"] = partial(_picture, fresh)
     return fresh
+
+
+def _picture(ax: Axes) -> bytes:
+    file = io.BytesIO()
+    cast("Figure", ax.figure).savefig(file, format="png", dpi=144)
+    return file.getvalue()
 
 
 def legend_above(
@@ -136,3 +159,49 @@ def histogram_edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.array([low - pad, high + pad])
     n_bins = min(max(math.ceil(math.sqrt(len(values))), _FEWEST), _MOST)
     return np.linspace(low, high, n_bins + 1)
+
+
+def as_svg(ax: Axes, caption: str = "", part: str = "") -> str:
+    """The drawing without styles, which a strict Content-Security-Policy would block.
+
+    Colours become attributes, so that the page's own style sheet can follow light and dark.
+    """
+    import matplotlib as mpl
+
+    file, figure = io.BytesIO(), cast("Figure", ax.figure)
+    # Identifiers follow from the salt, and no two figures of a page share theirs.
+    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": f"{part!a}, {caption}"}
+    with mpl.rc_context(settings), warnings.catch_warnings():
+        # Letters that matplotlib's font lacks, browsers have.
+        warnings.simplefilter("ignore", UserWarning)
+        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+    root = ElementTree.fromstring(file.getvalue())
+    for parent in root.iter():
+        parent.tag = parent.tag.rpartition("}")[2]
+        parent.tail = None
+        if parent.tag != "text":
+            parent.text = None
+        for child in list(parent):
+            if child.tag.endswith(("}metadata", "}style")):
+                parent.remove(child)
+        for declaration in parent.attrib.pop("style", "").split("; "):
+            name, _, value = declaration.partition(": ")
+            if name not in ("", "font-family"):
+                parent.set(name, value)
+        for name in _PLACES & parent.attrib.keys():
+            short = _LONG.sub(lambda found: f"{float(found[0]):.2f}", parent.attrib[name])
+            parent.set(name, " ".join(short.split()))
+        if parent.tag == "g":
+            parent.attrib.pop("id", None)
+        if link := parent.attrib.pop("{http://www.w3.org/1999/xlink}href", None):
+            parent.set("href", link)
+    for group in root.iter("g"):
+        marks = list(group) if len(group.findall("use")) == len(group) > 1 else []
+        for name, value in list(marks[0].attrib.items()) if marks else ():
+            # Said once, what all of them share.
+            if all(mark.get(name) == value for mark in marks) and name in _INHERITED:
+                group.set(name, value)
+                for mark in marks:
+                    del mark.attrib[name]
+    root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": caption}
+    return ElementTree.tostring(root, encoding="unicode")

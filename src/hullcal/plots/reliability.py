@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hullcal import binning
-from hullcal._validation import InvalidInputError, check_fraction, check_integer, check_seed
+from hullcal._validation import check_fraction, check_integer, check_seed, refusal
+from hullcal.binning import ReliabilityTable
 from hullcal.plots.canvas import (
     BLACK,
     BLUE,
@@ -26,6 +27,8 @@ from hullcal.sets import ClassifierSet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 #: Most members drawn; they are chosen evenly.
 _MOST_MEMBERS = 30
@@ -34,64 +37,123 @@ _MOST_MEMBERS = 30
 _STRIP = 0.14
 
 
-@dataclass(frozen=True)
-class Curve:
-    """Per bin: the rows in it, their mean prediction and observed frequency (NaN without rows)."""
-
-    counts: NDArray[np.int64]
-    predicted: NDArray[np.float64]
-    observed: NDArray[np.float64]
-
-    @property
-    def points(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """What is drawn: prediction and frequency of the bins with rows."""
-        full = self.counts > 0
-        return self.predicted[full], self.observed[full]
-
-    @property
-    def gap(self) -> float:
-        """Calibration error: distance from the diagonal, averaged over the rows."""
-        off = self.counts * np.abs(self.observed - self.predicted)
-        return float(np.nansum(off) / self.counts.sum())
-
-
-def curve(predicted: NDArray[Any], came_true: NDArray[np.bool_], n_bins: int = 10) -> Curve:
-    """The curve of an event, from its probability in each row and whether it came true."""
-    index = binning.bins_of(predicted.astype(np.float64), n_bins)
-    counts = np.bincount(index, minlength=n_bins)
-    with np.errstate(invalid="ignore"):
-        return Curve(
-            counts=counts,
-            predicted=np.bincount(index, predicted, minlength=n_bins) / counts,
-            observed=np.bincount(index, came_true, minlength=n_bins) / counts,
-        )
-
-
-@dataclass(frozen=True)
-class ReliabilityDiagram:
-    """What a reliability diagram shows.
+@dataclass(eq=False, repr=False, kw_only=True)
+class ReliabilityDisplay:
+    """A reliability diagram, used as scikit-learn's displays are; `reliability` draws the same.
 
     Attributes
     ----------
-    edges : ndarray of shape (n_bins + 1,)
-    members : tuple of Curve
+    members : tuple of ReliabilityTable
         Of at most 30 members, chosen evenly; none if there is only one.
-    average : Curve
-    weighted : Curve or None
+    average : ReliabilityTable
+    weighted : ReliabilityTable or None
     low, high : ndarray of shape (n_bins,)
         Consistency band of the weighted combination, or of the average if there is none: where the
         observed frequency of each bin would lie if its predictions were true. NaN without rows.
+    confidence : float
+        Share of redrawn frequencies inside the band.
     event : str
         What is predicted, ready to be drawn.
+    ax_, figure_, line_ : matplotlib Axes, Figure and Line2D
+        Where it was drawn last, and the curve of the weighted combination, or of the average.
+
+    Examples
+    --------
+    >>> shown = ReliabilityDisplay.from_predictions([0, 1], [[0.75, 0.25], [0.75, 0.25]])
+    >>> shown.line_.get_ydata(), shown.figure_ is shown.ax_.figure
+    (array([0.5]), True)
     """
 
-    edges: NDArray[np.float64]
-    members: tuple[Curve, ...]
-    average: Curve
-    weighted: Curve | None
+    members: tuple[ReliabilityTable, ...]
+    average: ReliabilityTable
+    weighted: ReliabilityTable | None
     low: NDArray[np.float64]
     high: NDArray[np.float64]
+    confidence: float
     event: str
+    ax_: Axes = field(init=False)
+    figure_: Figure = field(init=False)
+    line_: Line2D = field(init=False)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_prob: ArrayLike | ClassifierSet,
+        *,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> ReliabilityDisplay:
+        """Draw the diagram of labels and predictions; options are those of `reliability`."""
+        return reliability_diagram(y_prob, y_true, **options).plot(ax=ax)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, ax: Axes | None = None, **options: Any
+    ) -> ReliabilityDisplay:
+        """Draw the diagram of a fitted model and its members, as `ensembles.members_from` finds them."""
+        from hullcal.ensembles import members_from
+
+        classifiers, labels = members_from(estimator, X, y)
+        return cls.from_predictions(labels, classifiers, ax=ax, **options)
+
+    def plot(self, *, ax: Axes | None = None) -> ReliabilityDisplay:
+        """Draw on `ax`, or on a new Figure."""
+        lines: list[tuple[ReliabilityTable, str, dict[str, Any]]] = [
+            (self.average, "average", {"color": BLUE, "linestyle": "--", "marker": "s"})
+        ]
+        if self.weighted is not None:
+            lines.append((self.weighted, "weighted", {"color": VERMILION, "marker": "o"}))
+        if not self.members:
+            lines = [(self.average, "classifier", {"color": VERMILION, "marker": "o"})]
+        main, name, _ = lines[-1]
+        ax = axes_or_new(ax, height=3.7)
+        full = main.counts > 0
+        left, width = main.edges[:-1][full], np.diff(main.edges)[full]
+
+        def draw_boxes(heights: NDArray[np.float64], bottom: Any, **look: Any) -> None:
+            # A box for each bin with rows, so that a gap stays a gap.
+            ax.bar(left, heights[full], width, bottom, align="edge", linewidth=0.6, **look)
+
+        draw_boxes(
+            self.high - self.low,
+            self.low[full],
+            facecolor=(SKY, 0.3),
+            edgecolor=SKY,
+            hatch="///",
+            label=f"{100 * self.confidence:g} % band" + (f" of {name}" if self.members else ""),
+        )
+        draw_boxes(
+            0.85 * _STRIP * main.counts / main.counts.max(),
+            -_STRIP,
+            facecolor=PALE,
+            edgecolor=GREY,
+            label=f"rows (at most {main.counts.max()})",
+        )
+        ax.axhline(0.0, color=BLACK, linewidth=0.6)
+        ax.plot([0, 1], [0, 1], color=BLACK, linestyle=":", linewidth=1, label="calibrated")
+        # With dots, since a member with a single bin would be a line without length.
+        faint: dict[str, Any] = {"color": GREY, "alpha": 0.5, "marker": ".", "markersize": 2}
+        for m, member in enumerate(self.members):
+            label = f"{len(self.members)} members" if m == 0 else None
+            ax.plot(*member.points, label=label, linewidth=0.6, zorder=1.5, clip_on=False, **faint)
+        for each, label, look in lines:
+            curve = ax.plot(
+                *each.points, label=label, markersize=4, zorder=3.0, clip_on=False, **look
+            )
+        ax.set_xlim(0.0, 1.0)
+        ax.set_ylim(-_STRIP, 1.0)
+        ax.set_yticks(np.arange(6) / 5)
+        ax.set_xlabel(f"probability of {self.event}", **PLAIN)
+        ax.set_ylabel("observed frequency")
+        legend_above(ax, columns=2)
+        self.ax_, self.figure_, self.line_ = ax, cast("Figure", ax.figure), curve[0]
+        return self
+
+    def _repr_png_(self) -> bytes | None:
+        """What a notebook shows: nothing if the Axes are the user's, who shows them."""
+        picture = getattr(getattr(self, "ax_", None), "_repr_png_", None)
+        return picture() if picture else None
 
 
 def reliability_diagram(
@@ -104,7 +166,7 @@ def reliability_diagram(
     n_resamples: int = 200,
     confidence: float = 0.95,
     rng: int | np.random.Generator | None = 0,
-) -> ReliabilityDiagram:
+) -> ReliabilityDisplay:
     """Compute the curves and the consistency band; parameters are those of `reliability`."""
     classifiers, truth = ClassifierSet.with_labels(probs, labels)
     n_bins = check_integer(n_bins, "n_bins", 1)
@@ -115,10 +177,8 @@ def reliability_diagram(
     if class_index is not None:
         class_index = check_integer(class_index, "class_index", 0)
         if class_index >= n_classes:
-            raise InvalidInputError(
-                f"`class_index` must be less than the number of classes, {n_classes}; got "
-                f"{class_index}. Classes are counted from 0."
-            )
+            rule = f"must be less than the number of classes, {n_classes}"
+            raise refusal("class_index", rule, str(class_index), "Classes are counted from 0.")
         name = class_index if classifiers.classes is None else classifiers.classes[class_index]
 
     def event(probs: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -132,13 +192,13 @@ def reliability_diagram(
     predicted = (average if weighted is None else weighted)[0]
     low, high = _consistency_band(predicted, n_bins, n_resamples, confidence, rng)
     members = (event(classifiers.probs[:, m, :]) for m in shown if n_members > 1)
-    return ReliabilityDiagram(
-        edges=np.arange(n_bins + 1) / n_bins,
-        members=tuple(curve(*each, n_bins) for each in members),
-        average=curve(*average, n_bins),
-        weighted=None if weighted is None else curve(*weighted, n_bins),
+    return ReliabilityDisplay(
+        members=tuple(binning.event_table(*each, n_bins) for each in members),
+        average=binning.event_table(*average, n_bins),
+        weighted=None if weighted is None else binning.event_table(*weighted, n_bins),
         low=low,
         high=high,
+        confidence=confidence,
         event="the predicted class" if class_index is None else f"class {as_typed(name)}",
     )
 
@@ -205,60 +265,17 @@ def reliability(
     matplotlib.axes.Axes
         Under the diagram, bars show how many rows each bin holds. One classifier is drawn once.
     """
-    diagram = reliability_diagram(
-        probs,
-        labels,
-        weights=weights,
-        class_index=class_index,
-        n_bins=n_bins,
-        n_resamples=n_resamples,
-        confidence=confidence,
-        rng=rng,
+    return (
+        reliability_diagram(
+            probs,
+            labels,
+            weights=weights,
+            class_index=class_index,
+            n_bins=n_bins,
+            n_resamples=n_resamples,
+            confidence=confidence,
+            rng=rng,
+        )
+        .plot(ax=ax)
+        .ax_
     )
-    lines: list[tuple[Curve, str, dict[str, Any]]] = [
-        (diagram.average, "average", {"color": BLUE, "linestyle": "--", "marker": "s"})
-    ]
-    if diagram.weighted is not None:
-        lines.append((diagram.weighted, "weighted", {"color": VERMILION, "marker": "o"}))
-    if not diagram.members:
-        lines = [(diagram.average, "classifier", {"color": VERMILION, "marker": "o"})]
-    main, name, _ = lines[-1]
-    ax = axes_or_new(ax, height=3.7)
-
-    def draw_boxes(heights: NDArray[np.float64], bottom: Any, **look: Any) -> None:
-        # A box for each bin with rows, so that a gap stays a gap.
-        left, width = diagram.edges[:-1][full], np.diff(diagram.edges)[full]
-        ax.bar(left, heights[full], width, bottom, align="edge", linewidth=0.6, **look)
-
-    full = main.counts > 0
-    draw_boxes(
-        diagram.high - diagram.low,
-        diagram.low[full],
-        facecolor=(SKY, 0.3),
-        edgecolor=SKY,
-        hatch="///",
-        label=f"{100 * confidence:g} % band" + (f" of {name}" if diagram.members else ""),
-    )
-    draw_boxes(
-        0.85 * _STRIP * main.counts / main.counts.max(),
-        -_STRIP,
-        facecolor=PALE,
-        edgecolor=GREY,
-        label=f"rows (at most {main.counts.max()})",
-    )
-    ax.axhline(0.0, color=BLACK, linewidth=0.6)
-    ax.plot([0, 1], [0, 1], color=BLACK, linestyle=":", linewidth=1, label="calibrated")
-    # With dots, since a member with a single bin would be a line without length.
-    faint: dict[str, Any] = {"color": GREY, "alpha": 0.5, "marker": ".", "markersize": 2}
-    for m, member in enumerate(diagram.members):
-        label = f"{len(diagram.members)} members" if m == 0 else None
-        ax.plot(*member.points, label=label, linewidth=0.6, zorder=1.5, clip_on=False, **faint)
-    for each, label, look in lines:
-        ax.plot(*each.points, label=label, markersize=4, zorder=3.0, clip_on=False, **look)
-    ax.set_xlim(0.0, 1.0)
-    ax.set_ylim(-_STRIP, 1.0)
-    ax.set_yticks(np.arange(6) / 5)
-    ax.set_xlabel(f"probability of {diagram.event}", **PLAIN)
-    ax.set_ylabel("observed frequency")
-    legend_above(ax, columns=2)
-    return ax

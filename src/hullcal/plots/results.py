@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from hullcal._validation import InvalidInputError, check_integer
+from hullcal._validation import check_integer, refusal
 from hullcal.plots.canvas import (
     BLACK,
     BLUE,
@@ -25,20 +25,26 @@ from hullcal.plots.canvas import (
     rows_of,
     write_beside,
 )
-from hullcal.results import CalibrationTestResult, MinimizeResult
+from hullcal.results import CalibrationTestResult, MinimizeResult, TruthTestResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from hullcal.monitor import Monitor
     from hullcal.simulation import Power
 
+#: What has weights of members.
+Weighted = CalibrationTestResult | TruthTestResult | MinimizeResult
 
-def null_distribution(result: CalibrationTestResult, *, ax: Axes | None = None) -> Axes:
+
+def null_distribution(
+    result: CalibrationTestResult | TruthTestResult, *, ax: Axes | None = None
+) -> Axes:
     """Draw the null distribution of a test with its statistic and critical value.
 
     Parameters
     ----------
-    result : CalibrationTestResult
+    result : CalibrationTestResult or TruthTestResult
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new Figure if not given.
 
@@ -51,7 +57,7 @@ def null_distribution(result: CalibrationTestResult, *, ax: Axes | None = None) 
     finite = result.null_distribution[np.isfinite(result.null_distribution)]
     counts, edges = np.histogram(finite, histogram_edges(finite))
     n_infinite = result.n_resamples - len(finite)
-    said = f"{result.n_resamples} null values, {as_typed(result.null)}"
+    said = f"{result.n_resamples} null values, {as_typed(getattr(result, 'null', 'likelihood'))}"
     if n_infinite:
         said += f"; {n_infinite} infinite, not on axis"
     ax.stairs(counts, edges, fill=True, facecolor=SKY, edgecolor=BLACK, label=said)
@@ -70,7 +76,7 @@ def null_distribution(result: CalibrationTestResult, *, ax: Axes | None = None) 
         if not math.isfinite(result.statistic):
             ax.set_xticks([])
     ax.set_ylim(bottom=0.0)
-    ax.set_xlabel(as_typed(result.measure), **PLAIN)
+    ax.set_xlabel(as_typed(getattr(result, "measure", "log-likelihood ratio")), **PLAIN)
     ax.set_ylabel("resamples per bin")
     legend_above(ax)
     return ax
@@ -95,10 +101,8 @@ def level_curve(
     """
     tests = [results] if isinstance(results, CalibrationTestResult) else list(results)
     if not tests or not all(isinstance(each, CalibrationTestResult) for each in tests):
-        raise InvalidInputError(
-            "`results` must be a CalibrationTestResult or a sequence of at least one; got "
-            f"{[type(each).__name__ for each in tests]}. Pass what `calibration_test` returns."
-        )
+        came, repair = str([type(each).__name__ for each in tests]), "Pass results of tests."
+        raise refusal("results", "must be one CalibrationTestResult or more", came, repair)
     ax = axes_or_new(ax, height=1.35 + 0.24 * max(len(tests), 2))
     y = np.arange(len(tests))
     p = [each.pvalue for each in tests]
@@ -133,7 +137,7 @@ class Shares(NamedTuple):
     n_others: int
 
 
-def shares(result: CalibrationTestResult | MinimizeResult, *, max_shown: int = 20) -> Shares:
+def shares(result: Weighted, *, max_shown: int = 20) -> Shares:
     """Order the weights, the largest first and ties by position, and sum those beyond `max_shown`."""
     max_shown = check_integer(max_shown, "max_shown", 1)
     order = np.argsort(-result.weights, kind="stable")
@@ -147,14 +151,12 @@ def shares(result: CalibrationTestResult | MinimizeResult, *, max_shown: int = 2
     return Shares(names, values, len(others))
 
 
-def weights(
-    result: CalibrationTestResult | MinimizeResult, *, max_shown: int = 20, ax: Axes | None = None
-) -> Axes:
+def weights(result: Weighted, *, max_shown: int = 20, ax: Axes | None = None) -> Axes:
     """Draw the weights of the members as bars, the largest first.
 
     Parameters
     ----------
-    result : CalibrationTestResult or MinimizeResult
+    result : CalibrationTestResult, TruthTestResult or MinimizeResult
     max_shown : int
         Members with a bar of their own; the rest is summed in one.
     ax : matplotlib.axes.Axes, optional
@@ -197,9 +199,7 @@ def power_curve(found: Power, *, ax: Axes | None = None) -> Axes:
     from hullcal.simulation import Power
 
     if not isinstance(found, Power):
-        raise InvalidInputError(
-            f"`found` must be a Power; got {type(found).__name__}. Pass what `simulation.power` returns."
-        )
+        raise refusal("found", "must be a Power", type(found).__name__, "Use `simulation.power`.")
     rows = found.n_samples
     ax = axes_or_new(ax, height=2.6)
     ax.set_xscale("log")
@@ -216,7 +216,7 @@ def power_curve(found: Power, *, ax: Axes | None = None) -> Axes:
     ):
         ax.axhline(at, color=BLACK, linestyle=style, linewidth=1, label=label)
     ax.vlines(rows, found.lower, found.upper, color=BLUE, linewidth=1.2)
-    what = as_typed(f"{found.miscalibration} {found.amount:g}, {found.measure}", longest=48)
+    what = as_typed(f"{found.miscalibration} {found.amount:g}, {found.test}", longest=48)
     ax.plot(rows, found.power, "o-", color=BLUE, markersize=4, linewidth=1, label=what)
     ax.set_xlim(first, last)
     ax.set_ylim(0.0, 1.02)
@@ -226,5 +226,40 @@ def power_curve(found: Power, *, ax: Axes | None = None) -> Axes:
     ax.set_yticks(np.linspace(0.0, 1.0, 6))
     ax.set_xlabel("rows N", **PLAIN)
     ax.set_ylabel("share of data sets rejected", **PLAIN)
+    legend_above(ax)
+    return ax
+
+
+def evidence(monitor: Monitor, *, ax: Axes | None = None) -> Axes:
+    """Draw the e-value of a monitor after each batch, with the threshold 1/alpha.
+
+    Parameters
+    ----------
+    monitor : Monitor
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new Figure if not given.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Powers of ten by rows: the e-value of all rows, and the detector of a late change. Infinite
+        values have no place on the axis; the legend says so.
+    """
+    if not getattr(monitor, "history", None):
+        rule, came = "must be a Monitor with at least one batch", f"{monitor!r:.80}"
+        raise refusal("monitor", rule, came, "Call its `update` first.")
+    ax = axes_or_new(ax, height=2.6)
+    rows, *paths = np.array(monitor.history).T
+    names = ("e-value of all rows", "detector of a late change")
+    for path, name, color in zip(paths, names, (BLUE, GREY), strict=True):
+        finite = np.isfinite(path)
+        label = name if finite.all() else f"{name}; infinite values not on axis"
+        powers = path[finite] / math.log(10.0)
+        ax.plot(rows[finite], powers, "o-", color=color, markersize=3, linewidth=1, label=label)
+    threshold = -math.log10(monitor.alpha)
+    label = f"threshold 1/α = {1.0 / monitor.alpha:g}"
+    ax.axhline(threshold, color=VERMILION, linestyle="--", linewidth=1, label=label)
+    ax.set_xlabel("rows", **PLAIN)
+    ax.set_ylabel("evidence, power of ten", **PLAIN)
     legend_above(ax)
     return ax

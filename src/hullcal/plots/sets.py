@@ -17,6 +17,8 @@ from hullcal._validation import (
     check_integer,
     check_points,
     check_weights,
+    refusal,
+    unknown,
 )
 from hullcal.plots.canvas import (
     BLACK,
@@ -33,8 +35,7 @@ from hullcal.plots.canvas import (
     legend_above,
     number,
 )
-from hullcal.scores import accuracy
-from hullcal.sets import ClassifierSet
+from hullcal.sets import ClassifierSet, accuracy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -171,16 +172,12 @@ def simplex_points(
     classifiers = ClassifierSet.of(probs)
     n_samples, n_members, n_classes = classifiers.probs.shape
     if n_classes != 3:
-        raise InvalidInputError(
-            f"`probs` must have 3 classes to be drawn in a triangle; got {n_classes}. "
-            "Merge classes, or see `hullcal.plots.size_distribution` for any number of them."
-        )
+        repair = "Merge classes, or use `hullcal.plots.size_distribution`."
+        raise refusal("probs", "must have 3 classes to fit a triangle", str(n_classes), repair)
     instance = check_integer(instance, "instance", 0)
     if instance >= n_samples:
-        raise InvalidInputError(
-            f"`instance` must be less than the number of rows, {n_samples}; got {instance}. "
-            "Rows are counted from 0."
-        )
+        rule = f"must be less than the number of rows, {n_samples}"
+        raise refusal("instance", rule, str(instance), "Rows are counted from 0.")
     members = classifiers.probs[instance].astype(np.float64)
     true = None if truth is None else check_points(truth, n_samples, 3)[instance]
     names = classifiers.classes or [f"class {k}" for k in range(3)]
@@ -282,9 +279,7 @@ def size_groups(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Sizes of the instances predicted right, and of those predicted wrong; either may be empty."""
     if size not in _SIZES:
-        raise InvalidInputError(
-            f"`size` must be one of {', '.join(_SIZES)}; got {size!r:.80}. Mind the spelling."
-        )
+        raise unknown("size", size, _SIZES)
     classifiers, truth = ClassifierSet.with_labels(probs, labels)
     predictions = classifiers.mean() if weights is None else classifiers.mix(weights)
     right = predictions.argmax(axis=1) == truth

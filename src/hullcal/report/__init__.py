@@ -1,7 +1,183 @@
-"""One offline HTML page: the verdict, then the evidence."""
+"""One offline HTML page: the answers first, then what they rest on."""
 
 from __future__ import annotations
 
-from hullcal.report.page import render
+import base64
+import hashlib
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from hullcal.assessment import Assessment
+from hullcal.effects import Effect
+from hullcal.io.results import versions
+from hullcal.report.figures import ROWS, class_gaps, class_name, combination, figures, some_rows
+from hullcal.results import CalibrationTestResult
+from hullcal.uncertainty import UNITS
+from hullcal.verdicts import QUESTIONS
+from hullcal.words import direction, measure_in_words, printable
 
 __all__ = ["render"]
+
+#: Members and classes listed by name.
+_SHOWN = 20
+
+
+def render(
+    assessments: Assessment | Mapping[str, Assessment],
+    *,
+    title: str | None = None,
+    command: str | None = None,
+) -> str:
+    """The report of one or more assessments as one HTML page that needs nothing else.
+
+    Parameters
+    ----------
+    assessments : Assessment, or mapping of names to them
+        What `hullcal.assess` found, for one set or for several.
+    title : str, optional
+        Heading of the page.
+    command : str, optional
+        The command that repeats the run.
+
+    Returns
+    -------
+    str
+    """
+    from jinja2 import Environment, StrictUndefined
+
+    room = files("hullcal.report")
+    style, template = (
+        room.joinpath(name).read_text(encoding="utf-8") for name in ("style.css", "page.html")
+    )
+    named = {"": assessments} if isinstance(assessments, Assessment) else dict(assessments)
+    # Whatever came from users reaches the page through these two alone: as printable characters,
+    # and escaped.
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=lambda value: printable(value) if type(value) is str else value,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.from_string(template).render(
+        title=title or "Calibration report",
+        # Only this style sheet, by its hash; no script, and no request to anywhere.
+        style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        style=style,
+        questions=_questions(named.values()),
+        parts=[_part(name, each) for name, each in named.items()],
+        versions=versions(),
+        command=command or "",
+        units=UNITS,
+        most=_SHOWN,
+        number=_number,
+    )
+
+
+def _questions(assessments: Iterable[Assessment]) -> dict[str, str]:
+    """The questions that any of them was asked, in the words for several members if one has them."""
+    asked: dict[str, str] = {}
+    for each in sorted(assessments, key=lambda each: each.data.n_members == 1):
+        asked = {name: each.asked(name) for name in each.answers} | asked
+    return {name: asked[name] for name in QUESTIONS if name in asked}
+
+
+def _part(name: str, assessment: Assessment) -> dict[str, Any]:
+    """What the template shows of one set."""
+    classifiers, found = assessment.classifiers, combination(assessment)
+    weights = None if found is None else found[1].weights
+    gaps = class_gaps(*some_rows(assessment), weights)
+    rows = [
+        (class_name(classifiers, each.k), *(f"{value:.4f}" for value in each[1:]))
+        for each in gaps[:_SHOWN]
+    ]
+    # Of one classifier there is nothing to combine, and no size.
+    several = classifiers.n_members > 1
+    return {
+        "name": name,
+        "assessment": assessment,
+        "tests": _tests(assessment),
+        "effect": _effect(assessment.effect, several),
+        "figures": figures(assessment, gaps, part=name),
+        "classes": [row if found else (*row[:2], row[3], row[5]) for row in rows],
+        "n_classes": len(gaps),
+        "weights": [] if weights is None else _weights(weights, classifiers.members),
+        "sizes": assessment.sizes if several else {},
+        "facts": _facts(assessment),
+        "notes": _notes(assessment),
+    }
+
+
+def _tests(assessment: Assessment) -> list[dict[str, str]]:
+    """Every test; no p-value for "calibrated" is below that for "average" or "truth"."""
+    one = assessment.data.n_members == 1
+    return [
+        {
+            "question": "calibrated" if one and question == "average" else question,
+            "measure": measure_in_words(result),
+            "null": getattr(result, "null", ""),
+            "headline": headline,
+            "p": _number(p, 3),
+            "statistic": _number(result.statistic),
+            "critical": _number(result.critical_value),
+            "reached": f"{round(result.pvalue * (1 + result.n_resamples)) - 1} of {result.n_resamples}",
+        }
+        for question, answer in assessment.answers.items()
+        for result, p, headline in zip(
+            answer.results, answer.adjusted, answer.headlines, strict=True
+        )
+    ]
+
+
+def _effect(effect: Effect | None, several: bool) -> dict[str, list[str]]:
+    """Rows of a table: the average, and the best combination where there is one."""
+    if effect is None:
+        return {}
+    found = [each for each in (effect.average, effect.combination) if each is not None]
+
+    return {
+        "": ["plain average" if several else "classifier", "best combination"][: len(found)],
+        f"calibration error ({effect.measure})": [each.points for each in found],
+        "temperature": [f"{each.temperature:.2f}, {direction(each.temperature)}" for each in found],
+        "error at that temperature": [f"{100 * each.recalibrated:.1f} points" for each in found],
+        "accuracy": [f"{each.accuracy:.1%}" for each in found],
+    }
+
+
+def _weights(weights: Any, members: tuple[str, ...] | None) -> list[tuple[str, str]]:
+    """Members with a weight, the largest first."""
+    order = [m for m in np.argsort(-weights, kind="stable") if weights[m] > 0.0]
+    names = members or [f"member {m}" for m in range(len(weights))]
+    return [(names[m], f"{weights[m]:.4f}") for m in order]
+
+
+def _facts(assessment: Assessment) -> dict[str, str]:
+    first = assessment.results[0]
+    facts = {
+        "level α": f"{first.alpha:g}",
+        "resamples": f"{first.settings.get('n_resamples', first.n_resamples):,} at most",
+        "seed": str(first.seed),
+    }
+    searched = assessment.answers.get("calibrated")
+    if searched is not None and isinstance(test := searched.results[0], CalibrationTestResult):
+        budget = test.settings.get("minimizer", {}).get("max_evaluations")
+        facts["search"] = test.minimizer + (f", {budget} evaluations" if budget else "")
+    return facts
+
+
+def _notes(assessment: Assessment) -> list[str]:
+    notes = assessment.notes()
+    if assessment.data.n_members > 1 and assessment.sizes.approximated:
+        notes.append(
+            "the generalised Hartley measure merges the less probable of more than 16 classes"
+        )
+    if assessment.data.n_samples > ROWS:
+        notes.append(f"figures and the table of classes show {ROWS:,} of the rows, evenly spaced")
+    return notes
+
+
+def _number(value: float, digits: int = 4) -> str:
+    return f"{value:.{digits}g}".replace("inf", "∞")

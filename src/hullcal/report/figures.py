@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-import io
-import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
-from xml.etree import ElementTree
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hullcal import plots
 from hullcal.assessment import Assessment
-from hullcal.plots.reliability import curve
+from hullcal.binning import event_table
+from hullcal.plots.canvas import as_svg
 from hullcal.sets import ClassifierSet
-from hullcal.words import printable
+from hullcal.verdicts import Tested
+from hullcal.words import measure_in_words, printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 #: Rows behind figures that look at every instance; more would not be seen.
 ROWS = 20_000
+#: Classes with a diagram of their own, by gap.
+_RANKS = ("largest", "2nd largest")
 
-#: Classes with a diagram of their own, by gap; with that of the predicted class, two rows of three.
-_RANKS = ("largest", "2nd largest", "3rd largest", "4th largest", "5th largest")
+
+def combination(assessment: Assessment) -> tuple[str, Tested] | None:
+    """The combination shown beside the average: its name, and the test that found it.
+
+    The best by the first measure, or the likeliest; None where only an average was tested.
+    """
+    for question, name in (("calibrated", "best combination"), ("truth", "likeliest combination")):
+        if question in assessment.answers and assessment.data.n_members > 1:
+            return name, assessment.answers[question].results[0]
+    return None
 
 
 class ClassGap(NamedTuple):
@@ -40,14 +48,15 @@ class ClassGap(NamedTuple):
 
 
 def class_gaps(
-    classifiers: ClassifierSet, labels: NDArray[np.int32], weights: NDArray[np.float64]
+    classifiers: ClassifierSet, labels: NDArray[np.int32], weights: NDArray[np.float64] | None
 ) -> list[ClassGap]:
     """All classes, the largest gap of the combination first; gaps are the terms of Eq. 5."""
-    mixed, average = classifiers.mix(weights), classifiers.mean()
+    average = classifiers.mean()
+    mixed = average if weights is None else classifiers.mix(weights)
     found = []
     for k in range(classifiers.n_classes):
         came_true, p, q = labels == k, mixed[:, k], average[:, k]
-        gaps = curve(p, came_true).gap, curve(q, came_true).gap
+        gaps = event_table(p, came_true).gap, event_table(q, came_true).gap
         found.append(ClassGap(k, came_true.mean(), p.mean(), q.mean(), *gaps))
     return sorted(found, key=lambda each: -each.gap)
 
@@ -68,109 +77,92 @@ def some_rows(assessment: Assessment) -> tuple[ClassifierSet, NDArray[np.int32]]
 def figures(
     assessment: Assessment, gaps: list[ClassGap], *, part: str
 ) -> dict[str, list[tuple[str, str]]]:
-    """Markup and captions in the order of reading, under their headings; the worst class first."""
+    """Markup and captions for each place on the page, in the order of reading; the worst class first."""
     from matplotlib import style
 
-    shown: dict[str, list[tuple[str, str]]] = {}
+    places = ("argument", "tests", "classes", "members", "size")
+    shown: dict[str, list[tuple[str, str]]] = {place: [] for place in places}
     with style.context("default"):  # whatever the user's own settings are
-        for heading, ax, words in _drawn(assessment, gaps):
+        for place, ax, words in _drawn(assessment, gaps):
             caption = printable(words)
-            shown.setdefault(heading, []).append((_embedded(ax, caption, part), caption))
+            shown[place].append((as_svg(ax, caption, part), caption))
     return shown
 
 
 def _drawn(assessment: Assessment, gaps: list[ClassGap]) -> Iterator[tuple[str, Axes, str]]:
     classifiers, labels = some_rows(assessment)
-    best, weights, name = assessment.best, assessment.weights, assessment.combination
-    heading = "p-values and null distributions"
+    several = classifiers.n_members > 1
+    name, best = combination(assessment) or ("", None)
+    weights = None if best is None else best.weights
+    whose = "the plain average, each member faint," if several else "the classifier"
     yield (
-        heading,
-        plots.level_curve(assessment.results),
-        "p-values with their Monte Carlo intervals: levels to the right of a dot reject, before "
-        "adjustment for several measures.",
+        "argument",
+        plots.reliability(classifiers, labels),
+        f"Reliability of {whose} with the band in which it would lie if calibrated.",
     )
-    for result in assessment.results:
+    if best is not None:
         yield (
-            heading,
+            "argument",
+            plots.reliability(classifiers, labels, weights=weights),
+            f"Reliability of the {name} with its band, and of the average.",
+        )
+    for number, (question, result) in enumerate(_shown_nulls(assessment)):
+        yield (
+            "tests" if number else "argument",
             plots.null_distribution(result),
-            f"{result.measure}, {result.null}: the statistic among its values if "
-            f"{result.hypothesis}.",
+            f"“{assessment.asked(question)}” by {measure_in_words(result)}: the statistic among its "
+            f"values if {result.hypothesis}.",
         )
-    heading, several = "Reliability", classifiers.n_members > 1
-    whose = "the classifier, and the band in which it would lie if calibrated."
-    if several:
-        whose = (
-            f"each member faint, the average, and the {name} by {best.measure} with the band in "
-            "which it would lie if calibrated."
-        )
-    yield (
-        heading,
-        plots.reliability(classifiers, labels, weights=weights),
-        f"Reliability of the predicted class: {whose}",
-    )
     for rank, each in zip(_RANKS, gaps, strict=False):
-        of_average = f" for the {name}, {each.gap_of_average:.3g} for the average"
+        both = f" for the {name}, {each.gap_of_average:.3g} for the average" if best else ""
         yield (
-            heading,
+            "classes",
             plots.reliability(classifiers, labels, weights=weights, class_index=each.k),
             f"Reliability of class {class_name(classifiers, each.k)}, with the {rank} gap of "
-            f"{len(gaps)} classes: {each.gap:.3g}{of_average if several else ''}.",
+            f"{len(gaps)} classes: {each.gap:.3g}{both}.",
         )
-    if not several:
-        return
-    heading = "Members and size"
-    yield heading, plots.weights(best), f"Weights of the {name} by {best.measure}."
-    yield (
-        heading,
-        plots.average_against_weighted(classifiers, labels, weights),
-        f"Members, their average and the {name}. Weights are fitted to these rows; expect worse "
-        "calibration on new data.",
-    )
-    yield (
-        heading,
-        plots.size_distribution(classifiers, labels),
-        "Total-variation diameter of the set where its average is right and where it is wrong.",
-    )
-    if classifiers.n_classes == 3:
+    if best is not None:
+        yield "argument", plots.weights(best), f"Weights of the {name}."
         yield (
-            heading,
-            plots.simplex(classifiers, weights=weights),
-            f"The first row: members, their hull, the average and the {name}.",
+            "members",
+            plots.average_against_weighted(classifiers, labels, best.weights),
+            f"Members, their average and the {name}. Weights are fitted to these rows; expect "
+            "worse calibration on new data.",
         )
+    if several:
+        yield (
+            "size",
+            plots.size_distribution(classifiers, labels),
+            "Total-variation diameter of the set where its average is right and where it is wrong.",
+        )
+    if several and classifiers.n_classes == 3:
+        yield (
+            "size",
+            plots.simplex(classifiers, weights=weights),
+            f"The first row: members, their hull, the average{f' and the {name}' if best else ''}.",
+        )
+
+
+def _shown_nulls(assessment: Assessment) -> list[tuple[str, Tested]]:
+    """Tests by question, the deciding one first.
+
+    A figure gives the p-value of its test alone. Where that is below the p-value of a hypothesis
+    that implies its own, the test does not decide, and has no figure.
+    """
+    order = ["calibrated", "truth", "average"]
+    if assessment.data.n_members == 1:
+        order.reverse()
+    found: list[tuple[str, Tested]] = []
+    for question in order:
+        if question not in assessment.answers:
+            continue
+        answer = assessment.answers[question]
+        least = max((each.pvalue for each in answer.implied_by), default=0.0)
+        first = sorted(answer.results, key=lambda result: result is not answer.result)
+        found += [(question, result) for result in first if result.pvalue >= least]
+    return found
 
 
 def class_name(classifiers: ClassifierSet, k: int) -> str:
     """The class as captions and tables call it."""
     return str(k if classifiers.classes is None else classifiers.classes[k])
-
-
-def _embedded(ax: Axes, caption: str, part: str) -> str:
-    """The drawing without styles, which a strict Content-Security-Policy would block.
-
-    Colours become attributes, so that the page's own style sheet can follow light and dark.
-    """
-    import matplotlib as mpl
-
-    file, figure = io.BytesIO(), cast("Figure", ax.figure)
-    # Identifiers follow from the salt, and no two figures of a page share theirs.
-    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": f"{part!a}, {caption}"}
-    with mpl.rc_context(settings), warnings.catch_warnings():
-        # Letters that matplotlib's font lacks, browsers have.
-        warnings.simplefilter("ignore", UserWarning)
-        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
-    root = ElementTree.fromstring(file.getvalue())
-    for parent in root.iter():
-        parent.tag = parent.tag.rpartition("}")[2]
-        for child in list(parent):
-            if child.tag.endswith(("}metadata", "}style")):
-                parent.remove(child)
-        for declaration in parent.attrib.pop("style", "").split("; "):
-            name, _, value = declaration.partition(": ")
-            if name not in ("", "font-family"):
-                parent.set(name, value)
-        if parent.tag == "g":
-            parent.attrib.pop("id", None)
-        if link := parent.attrib.pop("{http://www.w3.org/1999/xlink}href", None):
-            parent.set("href", link)
-    root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": caption}
-    return ElementTree.tostring(root, encoding="unicode")

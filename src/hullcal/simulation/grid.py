@@ -2,36 +2,214 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hullcal import measures, minimizers, nulls
 from hullcal._validation import (
-    InvalidInputError,
     check_fraction,
     check_integer,
     check_positive,
     check_seed,
     refusal,
 )
-from hullcal.algorithm import check_level
+from hullcal.algorithm import calibration_test, check_level
+from hullcal.results import CalibrationTestResult, TruthTestResult
+from hullcal.sets import ClassifierSet
 from hullcal.simulation import protocols
-from hullcal.simulation.running import Source, Way
 from hullcal.simulation.scenarios import FIXED, check_name, check_strength, scenario
+from hullcal.truth import Refit, truth_test
 
-#: The levels of the paper's figures.
+#: Predictions and labels of one data set.
+Data = tuple[NDArray[Any], NDArray[Any]]
+#: The tests and the levels of the paper's figures.
+PAPER_TESTS = tuple(
+    f"calibrated:{measure}:paper"
+    for measure in (
+        *("ece_conf:5", "ece_conf", "ece_cwise:5", "ece_cwise", "hl_cwise:5", "hl_cwise"),
+        "skce_ul",
+    )
+)
 ALPHA = (0.05, 0.13, 0.21, 0.30, 0.38, 0.46, 0.54, 0.62, 0.70, 0.79, 0.87, 0.95)
 
-#: The axes of a test, and where their names are looked up.
+#: What a test can ask.
+QUESTIONS = ("calibrated", "truth")
+#: The parts of an answer, in the order of a name, and where they are looked up.
 _ROOMS: dict[str, Any] = {"measure": measures, "null": nulls, "minimizer": minimizers}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Source:
+    """A distribution of data sets."""
+
+    name: str  # in messages
+    key: str  # in a journal
+    stream: tuple[int, ...]  # tells its random numbers from those of other sources
+    sizes: tuple[int, int, int]  # N, M and K
+    #: Gives predictions and labels of one data set.
+    draw: Callable[[np.random.Generator], Data]
+    protocol: protocols.Protocol = protocols.PAPER
+
+
+@dataclass(frozen=True, kw_only=True)
+class Test:
+    """A question, and how it is answered.
+
+    Studies take tests by name: the question, then a measure, a null and a search behind colons, each
+    with a number of bins or evaluations if it has one, as in "calibrated:ece_conf:5:stacked" or
+    "truth:ece_cwise:pairwise:100". What is left out is as in `calibration_test` and `truth_test`;
+    "truth" alone is the likelihood test. Settings that have no name are given to this class.
+
+    Parameters
+    ----------
+    question : {"calibrated", "truth"}
+        Whether the hull contains a calibrated classifier, or the truth.
+    measure, null, minimizer : optional
+        As for `calibration_test` and `truth_test`. A null is for "calibrated" alone.
+
+    Examples
+    --------
+    >>> print(Test.named("calibrated"), Test.named("truth"))
+    calibrated:ece_conf:stacked truth
+    >>> print(Test(question="truth", measure=measures.SKCE(bandwidth=0.5)))
+    truth:skce_ul(bandwidth=0.5)
+    """
+
+    __test__: ClassVar[bool] = False  # none of pytest's
+    question: str
+    measure: Any = None
+    null: Any = None
+    minimizer: Any = None
+
+    def __post_init__(self) -> None:
+        truth = self.question == "truth"
+        if self.question not in QUESTIONS:
+            rule = f"must ask one of {', '.join(QUESTIONS)}"
+            repair = "Name the question first, as in calibrated:ece_conf:stacked or truth."
+            raise refusal("test", rule, f"{self.question!r:.80}", repair)
+        if truth and not isinstance(self.null, Refit | None):
+            came, repair = f"{self.null!r:.80} for truth", "Leave the null out."
+            raise refusal("test", "must have a null with calibrated only", came, repair)
+        if truth and self.measure is None:
+            if self.minimizer is not None:
+                repair = "Leave the search out, or name a measure."
+                raise refusal("test", "searches by a measure only", "a search without one", repair)
+            return
+        given = {
+            "measure": "ece_conf" if self.measure is None else self.measure,
+            "minimizer": "steepest" if self.minimizer is None else self.minimizer,
+            "null": Refit() if truth else self.null or nulls.USUAL,
+        }
+        for name, value in given.items():
+            object.__setattr__(self, name, _ROOMS[name].resolve(value))
+
+    @classmethod
+    def named(cls, name: str | Test) -> Test:
+        """The test of a name; a test as it is."""
+        if isinstance(name, Test):
+            return name
+        question, *parts = str(name).split(":")
+        found = {}
+        for part, room in _ROOMS.items():
+            if parts and parts[0] in room.available():
+                n_words = 1 + (parts[1:2] != [] and parts[1].isdigit())
+                found[part] = ":".join(parts[:n_words])
+                del parts[:n_words]
+        if parts and question in QUESTIONS:
+            known = [each for room in _ROOMS.values() for each in room.available()]
+            near = difflib.get_close_matches(parts[0], known, n=1)
+            repair = f"Choose from: {', '.join(known)}."
+            if near and near[0] != parts[0]:
+                repair = f"Did you mean {near[0]}?"
+            rule = "takes a measure, a null and a search behind its question, in this order"
+            raise refusal("test", rule, f"{parts[0]!r:.80} in {name!r:.80}", repair)
+        return cls(question=question, **found)
+
+    def __str__(self) -> str:
+        """The shortest name, with settings in parentheses where no name says them."""
+        parts = [self.question]
+        if self.measure is not None:
+            parts.append(_in_words(self.measure, measures))
+            parts += [_in_words(self.null, nulls)] * (self.question == "calibrated")
+            if self.minimizer != minimizers.resolve("steepest"):
+                parts.append(_in_words(self.minimizer, minimizers))
+        return ":".join(parts)
+
+    def columns(self) -> dict[str, Any]:
+        """What a table calls it; None or an empty name where a part plays none."""
+        if self.measure is None:
+            likelihood = {"measure": "likelihood", "n_bins": None, "null": "", "minimizer": ""}
+            return {"question": self.question} | likelihood
+        return {
+            "question": self.question,
+            "measure": _in_words(self.measure, measures, leave_out="n_bins"),
+            "n_bins": getattr(self.measure, "n_bins", None),
+            "null": _in_words(self.null, nulls),
+            "minimizer": _in_words(self.minimizer, minimizers),
+        }
+
+    def under(self, protocol: protocols.Protocol) -> Test:
+        """The test as a protocol has it."""
+        if self.measure is None:
+            return self
+        return replace(self, measure=protocol.measure(self.measure), null=protocol.null(self.null))
+
+    def check(self, source: Source) -> None:
+        """Refuse now what would be refused on the first data set."""
+        test = self.under(source.protocol)
+        if test.measure is None:
+            return
+        search = test.minimizer.budgeted(in_test=True)
+        test.measure.check(source.sizes[0])
+        search.check(test.measure, source.sizes[1])
+        test.null.check(test.measure, search)
+
+    def seconds(self, source: Source, n_resamples: int) -> float:
+        """Roughly how long the test takes: enough to cut work into blocks of like size."""
+        n_samples, n_members, n_classes = source.sizes
+        if self.measure is None:
+            return 2e-3 + 2e-8 * math.prod(source.sizes) * n_resamples
+        search = self.minimizer.budgeted(in_test=True)
+        budget: int = search.evaluations(n_members)
+        once = self.null.name == "paper" or n_members == 1
+        evaluations = budget + n_resamples if once else budget * (1 + n_resamples)
+        nanoseconds = 4.0 if self.measure.accumulate is not None else 0.6 * n_samples
+        # Searches of scipy call back into Python at every step.
+        call = 5e-4 if search.name in ("cobyla", "slsqp") else 0.0
+        return 5e-4 + evaluations * (1e-9 * nanoseconds * n_samples * n_classes + call)
+
+    def run(
+        self, probs: ArrayLike | ClassifierSet, labels: ArrayLike | None, **how: Any
+    ) -> CalibrationTestResult | TruthTestResult:
+        """The result of `calibration_test` or `truth_test`, to which `how` goes."""
+        if self.measure is None:
+            return truth_test(probs, labels, **how)
+        how |= {"measure": self.measure, "minimizer": self.minimizer}
+        if self.question == "truth":
+            return truth_test(probs, labels, **how)
+        return calibration_test(probs, labels, null=self.null, **how)
+
+
+def _in_words(value: Any, room: Any, leave_out: str = "") -> str:
+    """The name of a measure, null or search, with what its plain name does not say."""
+    own, name = value.settings(), value.name
+    own.pop(leave_out, None)
+    usual = room.resolve(name).settings() if name in room.available() else {}
+    # A callable's only setting is its name.
+    odd = {key: each for key, each in own.items() if each not in (usual.get(key), name)}
+    if len(odd) == 1 and odd.keys() <= {"n_bins", "max_evaluations"}:
+        return f"{name}:{odd.popitem()[1]}"
+    return f"{name}({', '.join(f'{key}={each}' for key, each in odd.items())})" if odd else name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,15 +226,16 @@ class Cell:
 
     def source(self) -> Source:
         """Where its data sets come from."""
-        protocol = protocols.resolve(self.protocol)
+        given = {name: each for name, each in asdict(self).items() if each is not None}
+        name, protocol = given.pop("scenario"), protocols.resolve(self.protocol)
         # Protocols that make the same data share their streams, so that only the tests differ.
         words = replace(self, protocol=protocol.of_data().name).key
         return Source(
-            name=str(self),
+            name=f"{name} ({', '.join(f'{key}={each}' for key, each in given.items())})",
             key=self.key,
             stream=(int(words[:8], 16), int(words[8:], 16)),
             sizes=(self.n_samples, self.n_members, self.n_classes),
-            draw=self.draw,
+            draw=partial(_drawn, name, given),
             protocol=protocol,
         )
 
@@ -66,18 +245,10 @@ class Cell:
         text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    def draw(self, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Predictions and labels of a data set."""
-        data = scenario(self.scenario, rng=rng, **self._given())
-        return data.probs, data.labels
 
-    def __str__(self) -> str:
-        given = ", ".join(f"{name}={value}" for name, value in self._given().items())
-        return f"{self.scenario} ({given})"
-
-    def _given(self) -> dict[str, Any]:
-        values = asdict(self).items()
-        return {key: each for key, each in values if key != "scenario" and each is not None}
+def _drawn(name: str, given: dict[str, Any], rng: np.random.Generator) -> Data:
+    data = scenario(name, rng=rng, **given)
+    return data.probs, data.labels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,8 +269,8 @@ class Grid:
         one cell for all their values.
     protocol : str or sequence of str
         "paper", "authors", or one of these with switches; see `hullcal.simulation.protocols`.
-    measure, null, minimizer : str, Measure, Null or Minimizer, or sequence of them
-        As in "ece_conf:5" for five bins, or "steepest:60" for a budget of 60 evaluations a start.
+    test : str or Test, or sequence of them
+        As in "truth" or "calibrated:ece_conf:5:stacked"; see `Test`.
     n_datasets, n_resamples : int
         R, data sets in a cell, and D, null values of a test.
     alpha : float or sequence of float
@@ -108,7 +279,7 @@ class Grid:
 
     Examples
     --------
-    >>> grid = Grid(scenario=("S1", "S3"), measure="ece_conf:5", strength=(0.5, 1.0), n_datasets=10)
+    >>> grid = Grid(scenario=("S1", "S3"), test="truth", strength=(0.5, 1.0), n_datasets=10)
     >>> len(grid.cells), len(grid.tests), grid.n_tests
     (3, 1, 30)
     """
@@ -120,12 +291,7 @@ class Grid:
     spread: float | Iterable[float] = 0.01
     strength: float | Iterable[float] = 1.0
     protocol: str | Iterable[str] = "paper"
-    measure: str | measures.Measure | Iterable[str | measures.Measure] = (
-        *("ece_conf:5", "ece_conf:10", "ece_cwise:5", "ece_cwise:10"),
-        *("hl_cwise:5", "hl_cwise:10", "skce_ul"),
-    )
-    null: str | nulls.Null | Iterable[str | nulls.Null] = "paper"
-    minimizer: str | minimizers.Minimizer | Iterable[str | minimizers.Minimizer] = "steepest"
+    test: str | Test | Iterable[str | Test] = PAPER_TESTS
     n_datasets: int = 1000
     n_resamples: int = 100
     alpha: float | Iterable[float] = ALPHA
@@ -140,7 +306,7 @@ class Grid:
             "spread": lambda value: check_positive(value, "spread"),
             "strength": check_strength,
             "protocol": lambda value: protocols.resolve(value).name,
-            **{name: room.resolve for name, room in _ROOMS.items()},
+            "test": Test.named,
             "alpha": lambda value: check_fraction(value, "alpha"),
         }
         for name, check in checks.items():
@@ -151,8 +317,8 @@ class Grid:
         drawn = self.seed is None or isinstance(self.seed, np.random.Generator)
         seed = check_seed(self.seed) if drawn else check_integer(self.seed, "seed", 0)
         object.__setattr__(self, "seed", seed)
-        for cell, test in product(self.cells, self.tests):
-            test.check(cell.source())
+        for cell, each in product(self.cells, self.tests):
+            each.check(cell.source())
         levels: Any = self.alpha
         check_level(min(levels), self.n_resamples)
 
@@ -166,11 +332,10 @@ class Grid:
             found.append(Cell(**(values | FIXED.get(values["scenario"], {}))))
         return tuple(dict.fromkeys(found))
 
-    @cached_property
-    def tests(self) -> tuple[Way, ...]:
-        """The ways in which every data set is tested."""
-        parts = product(*(getattr(self, name) for name in _ROOMS))
-        return tuple(Way(**dict(zip(_ROOMS, each, strict=True))) for each in parts)
+    @property
+    def tests(self) -> tuple[Test, ...]:
+        """The tests of every data set."""
+        return cast(tuple[Test, ...], self.test)
 
     @property
     def n_tests(self) -> int:
@@ -178,28 +343,15 @@ class Grid:
         return len(self.cells) * len(self.tests) * self.n_datasets
 
     def names(self) -> list[dict[str, Any]]:
-        """What a table calls the tests of each cell: settings show where the plain name has others."""
-        ways = []
-        for test in self.tests:
-            budget = test.minimizer.max_evaluations
-            way = {
-                "measure": label(test.measure, measures),
-                "n_bins": getattr(test.measure, "n_bins", None),
-                "null": label(test.null, nulls),
-                "minimizer": test.minimizer.name + ("" if budget is None else f":{budget}"),
-            }
-            ways.append(way)
-        return [asdict(cell) | way for cell, way in product(self.cells, ways)]
+        """What a table calls the tests of each cell."""
+        tests = [test.columns() for test in self.tests]
+        return [asdict(cell) | test for cell, test in product(self.cells, tests)]
 
     def configuration(self) -> dict[str, Any]:
         """All that determines the numbers, as JSON can hold it."""
-        values: dict[str, Any] = {}
-        for field in fields(self):
-            value, room = getattr(self, field.name), _ROOMS.get(field.name)
-            if isinstance(value, tuple):
-                value = [each if room is None else _spec(each, room) for each in value]
-            values[field.name] = value
-        return values
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values = {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
+        return values | {"test": [str(test) for test in self.tests]}
 
 
 def several(values: Any, name: str) -> list[Any]:
@@ -209,25 +361,3 @@ def several(values: Any, name: str) -> list[Any]:
     if not found or any(value is None for value in found):
         raise refusal(name, "must have at least one value", "none", "Leave it out.")
     return found
-
-
-def label(value: measures.Measure | nulls.Null, room: Any) -> str:
-    """The name of a measure or null, with what its plain name does not say, but for the bins."""
-    own, name = value.settings(), value.name
-    own.pop("n_bins", None)
-    plain = room.resolve(name).settings() if name in room.available() else {}
-    # A callable's only setting is its name.
-    odd = [f"{key}={each}" for key, each in own.items() if each not in (plain.get(key), name)]
-    return f"{name}({', '.join(odd)})" if odd else name
-
-
-def _spec(value: Any, room: Any) -> Any:
-    """The name that gives a value again, as in ``ece_conf:5``, or its settings where none does."""
-    number = getattr(value, "n_bins", getattr(value, "max_evaluations", None))
-    name = value.name if number is None else f"{value.name}:{number}"
-    try:
-        if room.resolve(name) == value:
-            return name
-    except InvalidInputError:
-        pass
-    return {"name": value.name, "settings": value.settings()}

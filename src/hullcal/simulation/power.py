@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hullcal import measures, minimizers, nulls, simplex
+from hullcal import simplex
 from hullcal._validation import (
     check_fraction,
     check_integer,
@@ -21,15 +21,16 @@ from hullcal._validation import (
     check_seed,
     check_weights,
     refusal,
+    takes_rng,
+    unknown,
 )
 from hullcal.algorithm import check_level
 from hullcal.notes import Note
 from hullcal.results import Result
 from hullcal.sets import ClassifierSet
-from hullcal.simulation.grid import label, several
-from hullcal.simulation.running import Source, Way, run_tests
-from hullcal.simulation.scenarios import draw_labels
-from hullcal.simulation.study import wilson
+from hullcal.simulation.grid import Source, Test, several
+from hullcal.simulation.scenarios import draw_labels, tempered
+from hullcal.simulation.study import run_tests, wilson
 
 Floats = NDArray[np.float64]
 Interval = tuple[int | None, int | None]
@@ -38,15 +39,14 @@ Interval = tuple[int | None, int | None]
 AMOUNTS = {"temperature": 1.5, "corner": 0.2, "closest": 0.2}
 
 
+@takes_rng
 def power(
     probs: ArrayLike | ClassifierSet,
     *,
     miscalibration: str = "temperature",
     amount: float | None = None,
     n_samples: int | Iterable[int] | None = None,
-    measure: str | measures.Measure | Callable[..., float] = "ece_conf",
-    null: str | nulls.Null = "stacked",
-    minimizer: str | minimizers.Minimizer = "steepest",
+    test: str | Test = "calibrated",
     weights: str | ArrayLike = "mean",
     n_datasets: int = 100,
     n_resamples: int = 99,
@@ -54,6 +54,7 @@ def power(
     target: float = 0.8,
     from_logits: bool = False,
     from_log: bool = False,
+    normalize: bool = False,
     rng: int | np.random.Generator | None = None,
     n_jobs: int = 1,
     progress: bool | Callable[[int, int], None] = False,
@@ -61,14 +62,14 @@ def power(
     """Chance that the test detects a miscalibration of these members, by number of rows.
 
     Rows are drawn from the given predictions, and labels from a truth that is off the combination
-    p_w by a stated amount; no labels are needed. The test asks whether *any* combination is
-    calibrated: what mixing members repairs, it cannot detect.
+    p_w by a stated amount; no labels are needed. A test asks about *any* combination: what mixing
+    members repairs, it cannot detect.
 
     Parameters
     ----------
     probs : array-like of shape (n_samples, n_members, n_classes)
-        Predictions of the members, with `from_logits` and `from_log` as for `calibration_test`. Rows
-        repeat in a data set only where there are too few.
+        Predictions of the members, with `from_logits`, `from_log` and `normalize` as for
+        `calibration_test`. Rows repeat in a data set only where there are too few.
     miscalibration : {"temperature", "corner", "closest"}
         What the truth is: proportional to p_w ** (1 / amount); or (1 - amount) p_w + amount times the
         corner of a random class of each row (as in S3), or of its most probable class (as in S2).
@@ -77,12 +78,14 @@ def power(
         the way to a corner lie in [0, 1]. Left out: temperature 1.5, or a share of 0.2.
     n_samples : int or sequence of int, optional
         Left out: 1/8, 1/4, 1/2, 1 and 2 times the rows given, of which at most 2000 are counted.
-    measure, null, minimizer, alpha, n_resamples
-        The test, as for `calibration_test`.
+    test : str or Test
+        As in "truth" or "calibrated:ece_conf:5:stacked"; see `Test`.
     weights : "mean" or array-like of shape (n_members,)
         w, the combination that would be calibrated.
     n_datasets : int
         R, data sets for each number of rows.
+    n_resamples, alpha
+        As for `calibration_test`.
     target : float
         The power that is wanted, above `alpha`.
     rng : int, numpy.random.Generator or None
@@ -98,15 +101,15 @@ def power(
     >>> found.n_samples, found.power.shape
     (array([30, 60]), (2,))
     """
-    classifiers = ClassifierSet.of(probs, from_logits=from_logits, from_log=from_log)
+    classifiers = ClassifierSet.of(
+        probs, from_logits=from_logits, from_log=from_log, normalize=normalize
+    )
     n_rows, n_members, n_classes = classifiers.probs.shape
     amount = _check_amount(miscalibration, amount)
-    g, reference = measures.resolve(measure), nulls.resolve(null)
-    easy = g.easily_searched and reference.one_by_one
-    search = minimizers.resolve(minimizer).budgeted(in_test=True, easy=easy)
+    asked = Test.named(test)
     if n_samples is None:
-        fewest, counted = max(20, g.min_samples), min(n_rows, 2000)
-        n_samples = [max(fewest, round(share * counted)) for share in (0.125, 0.25, 0.5, 1, 2)]
+        counted = min(n_rows, 2000)
+        n_samples = [max(20, round(share * counted)) for share in (0.125, 0.25, 0.5, 1, 2)]
     given = several(n_samples, "n_samples")
     sizes = sorted({check_integer(value, "n_samples", 1) for value in given})
     mean = isinstance(weights, str) and weights == "mean"
@@ -123,9 +126,7 @@ def power(
         # The largest first, so that no worker is left with one in the end.
         for size in reversed(sizes)
     ]
-    parts: dict[str, Any] = {"measure": g, "minimizer": search, "null": reference}
-    test = Way(**parts)
-    test.check(sources[-1])
+    asked.check(sources[-1])
     n_datasets = check_integer(n_datasets, "n_datasets", 1)
     n_resamples = check_integer(n_resamples, "n_resamples", 1)
     alpha = check_level(alpha, n_resamples)
@@ -136,7 +137,7 @@ def power(
     seed = check_seed(rng)
     values = run_tests(
         sources,
-        [test],
+        [asked],
         n_datasets=n_datasets,
         n_resamples=n_resamples,
         seed=seed,
@@ -158,14 +159,11 @@ def power(
         miscalibration=miscalibration,
         amount=amount,
         weights=w,
-        measure=label(g, measures),
-        null=reference.name,
-        minimizer=search.name,
+        test=str(asked),
         alpha=alpha,
         n_datasets=n_datasets,
         n_resamples=n_resamples,
         n_rows=n_rows,
-        settings={name: part.settings() for name, part in parts.items()},
         seed=seed,
         notes=classifiers.notes,
     )
@@ -174,8 +172,7 @@ def power(
 def _check_amount(miscalibration: Any, amount: Any) -> float:
     """A size of miscalibration, checked; the usual one for None."""
     if not isinstance(miscalibration, str) or miscalibration not in AMOUNTS:
-        rule = f"must be one of {', '.join(AMOUNTS)}"
-        raise refusal("miscalibration", rule, f"{miscalibration!r:.80}", "Mind the spelling.")
+        raise unknown("miscalibration", miscalibration, AMOUNTS)
     if amount is None:
         return AMOUNTS[miscalibration]
     if miscalibration == "temperature":
@@ -204,12 +201,7 @@ def truth(mixed: Floats, miscalibration: str, amount: float, rng: np.random.Gene
     """What labels follow in place of these rows of p_w."""
     followed: Floats
     if miscalibration == "temperature":
-        # In logarithms; a class of 0 keeps 0.
-        with np.errstate(divide="ignore", over="ignore"):
-            logs = np.log(mixed)
-            powers = np.exp((logs - logs.max(axis=1, keepdims=True)) / amount)
-        followed = powers / powers.sum(axis=1, keepdims=True)
-        return followed
+        return tempered(mixed, amount)
     n_rows, n_classes = mixed.shape
     closest = miscalibration == "closest"
     classes = mixed.argmax(axis=1) if closest else rng.integers(n_classes, size=n_rows)
@@ -234,8 +226,6 @@ class Power(Result):
         The combination from which labels are off.
     n_rows : int
         Rows of the given predictions; data sets of more rows repeat some.
-    settings : dict
-        Settings of measure, minimizer and null.
     """
 
     n_samples: NDArray[np.int64]
@@ -248,14 +238,11 @@ class Power(Result):
     miscalibration: str
     amount: float
     weights: Floats
-    measure: str
-    null: str
-    minimizer: str
+    test: str
     alpha: float
     n_datasets: int
     n_resamples: int
     n_rows: int
-    settings: dict[str, Any]
     seed: int
     notes: tuple[Note, ...] = ()
 
@@ -274,7 +261,7 @@ class Power(Result):
         if self.amount == (1.0 if self.miscalibration == "temperature" else 0.0):
             return f"{what.capitalize()} is no miscalibration: the rates are the level of the test."
         first, last = int(self.n_samples[0]), int(self.n_samples[-1])
-        detect = f"detect {what} with power {self.target:g} ({self.measure})"
+        detect = f"detect {what} with power {self.target:g} ({self.test})"
         if self.n_needed is not None:
             low, high = self.n_needed_interval
             between = f"{low or f'less than {first}'} to {high or f'more than {last}'}"
@@ -287,7 +274,7 @@ class Power(Result):
         width = max(6, len(str(self.n_samples[-1])))
         columns = (self.n_samples, self.power, self.lower, self.upper)
         lines = [
-            f"Null {self.null}, alpha {self.alpha:g}; {self.n_datasets} data sets for each N, "
+            f"Test {self.test}, alpha {self.alpha:g}; {self.n_datasets} data sets for each N, "
             f"{self.n_resamples} resamples, seed {self.seed}",
             f"{'N':>{width}}  power  95 % interval",
             *(
@@ -297,9 +284,7 @@ class Power(Result):
             self.sentence(),
         ]
         if len(self.weights) > 1:
-            lines.append(
-                "No test for a calibrated combination detects what mixing members repairs."
-            )
+            lines.append("No test of the hull detects what mixing members repairs.")
         if self.n_samples[-1] > self.n_rows:
             lines.append(f"Beyond N = {self.n_rows}, rows are drawn with replacement.")
         return "\n".join(lines + [f"Note: {note}" for note in self.notes])
@@ -338,13 +323,11 @@ def _crossing(
     after = int(np.argmax(rising >= target))
     # A rate of 0 or 1 has no quantile; half a data set more or less gives it one.
     half = 0.5 / (n_datasets + 1)
-    ends = ndtri(np.clip(rising[after - 1 : after + 1], half, 1.0 - half))
-    roots = np.sqrt(np.array(n_samples[after - 1 : after + 1], dtype=np.float64))
-    if ends[1] <= ends[0]:
-        return float(n_samples[after])
-    share = np.clip((ndtri(target) - ends[0]) / (ends[1] - ends[0]), 0.0, 1.0)
+    around = slice(after - 1, after + 1)
+    ends = ndtri(np.clip(rising[around], half, 1.0 - half))
+    root = np.interp(ndtri(target), ends, np.sqrt(n_samples[around]))
     # Rounding must not lead beyond what was tried.
-    return min(float((roots[0] + share * (roots[1] - roots[0])) ** 2), float(n_samples[after]))
+    return min(float(root) ** 2, float(n_samples[after]))
 
 
 def _rising(curve: ArrayLike) -> Floats:

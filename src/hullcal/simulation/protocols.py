@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from hullcal import pvalues
 from hullcal._compiled.jit import compiled_value
-from hullcal._validation import InvalidInputError
+from hullcal._validation import unknown
 from hullcal.binning import edges, part_size
-from hullcal.measures import SKCE, ConfidenceECE, HosmerLemeshow, Measure
+from hullcal.measures import SKCE, ConfidenceECE, HosmerLemeshow, Measure, Trait
 from hullcal.nulls import Null, Paper
-from hullcal.results import CalibrationTestResult
+from hullcal.results import CalibrationTestResult, TruthTestResult
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +85,7 @@ class Protocol:
             return replace(null, rows="permuted")
         return null
 
-    def smallest_level(self, result: CalibrationTestResult) -> float:
+    def smallest_level(self, result: CalibrationTestResult | TruthTestResult) -> float:
         """The smallest level at which this protocol rejects: its p-value, in other words."""
         statistic = abs(result.statistic) if self.two_sided else result.statistic
         decide = _above_quantile if self.interpolated_quantile else pvalues.monte_carlo
@@ -111,10 +111,8 @@ def resolve(protocol: str | Protocol) -> Protocol:
         name, *switches = str(protocol).split(sign)
         if name == base.name and set(switches) <= set(SWITCHES):
             return replace(base, **dict.fromkeys(switches, sign == "+"))
-    raise InvalidInputError(
-        "`protocol` must be paper, authors, paper+SWITCH or authors-SWITCH, with switches among "
-        f"{', '.join(SWITCHES)}; got {protocol!r:.80}. Mind the spelling."
-    )
+    names = "paper", "authors", "paper+SWITCH", "authors-SWITCH"
+    raise unknown("protocol", protocol, names, f"; with a SWITCH from {', '.join(SWITCHES)}")
 
 
 def _above_quantile(statistic: float, null: NDArray[np.float64]) -> float:
@@ -147,8 +145,7 @@ class RightClosedECE(ConfidenceECE):
 class FirstClassHosmerLemeshow(HosmerLemeshow):
     """Hosmer–Lemeshow with the bins of the first class for all classes, on counts; ties are cut."""
 
-    has_residual: ClassVar[bool] = False
-    order_matters: ClassVar[bool] = True
+    traits: ClassVar[frozenset[Trait]] = frozenset({"easy", "ordered"})
 
 
 @compiled_value

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+import os
+import pickle
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import BrokenExecutor, CancelledError
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,21 +21,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._validation import check_flag, check_jobs, refusal
+from hullcal._compiled.jit import is_compiled
+from hullcal._validation import HullcalWarning, check_flag, check_jobs, refusal
 from hullcal.io import write_atomic
-from hullcal.io.journal import JOURNAL, Journal, check_folder
+from hullcal.io.journal import JOURNAL, Journal, Key, check_folder, columns_of
 from hullcal.io.results import versions
 from hullcal.io.writing import as_text, csv_line
 from hullcal.measures import CustomMeasure
-from hullcal.nulls import TRUTH
-from hullcal.simulation.grid import Grid
-from hullcal.simulation.running import COLUMNS, run_tests
+from hullcal.progress import reporting
+from hullcal.sets import ClassifierSet
+from hullcal.simulation.grid import Grid, Source, Test
 from hullcal.simulation.scenarios import HOLDS
 
+Floats = NDArray[np.float64]
+#: Data sets first, ..., last - 1 of the source in a place: (place, source, first, last).
+Block = tuple[int, Source, int, int]
+#: What a test leaves behind.
+COLUMNS = ("pvalue", "statistic", "minimum", "n_evaluations")
+#: Seconds a block should take: long beside its way to a worker, short beside what a crash may cost.
+_SECONDS, _MOST = 1.0, 100
 #: What a study leaves in its folder beside the journal.
 NAMES = ("tests.csv", "rates.csv", "manifest.json")
 #: The 97.5 % quantile of the standard normal distribution.
 _Z = 1.959963984540054
+
+
+class StudyError(RuntimeError):
+    """A test failed; the message names the data set on which it did."""
+
+
+class WorkerDied(BrokenExecutor):
+    """A worker was killed, ran out of memory or was lost; what is in the journal is sound."""
 
 
 def wilson(count: int, total: int) -> tuple[float, float]:
@@ -61,9 +84,9 @@ class Study:
     tests : dict of ndarray
         One entry for each test, by cell, way of testing and data set: what was drawn (`scenario`,
         `n_samples`, `n_members`, `n_classes`, `spread`, `strength`, `protocol`, `dataset`), how it
-        was tested (`measure`, `n_bins`, `null`, `minimizer`), and `pvalue`, `statistic`, `minimum`
-        and `n_evaluations`. A number is NaN where it has no meaning. `pvalue` is the smallest level
-        at which the protocol rejects.
+        was tested (`question`, `measure`, `n_bins`, `null`, `minimizer`), and `pvalue`, `statistic`,
+        `minimum` and `n_evaluations`. A number without a meaning is NaN, a name empty. `pvalue` is the
+        smallest level at which the protocol rejects.
     """
 
     grid: Grid
@@ -73,9 +96,9 @@ class Study:
         """Rows for every cell, way of testing and level.
 
         Each holds `rejections` among `n_datasets`, the `rejection_rate`, the `kind` of error that the
-        test can make there and the rate of this `error`, all with Wilson's 95 % intervals. A test
-        errs by the hypothesis of its own null: where the hull contains a calibrated classifier but
-        not the truth, "refit" errs by not rejecting and the others by rejecting.
+        test can make there and the rate of this `error`, all with Wilson's 95 % intervals. What is an
+        error depends on the question: where the hull contains a calibrated classifier but not the
+        truth, a test of the truth errs by not rejecting and others by rejecting.
         """
         levels: Any = self.grid.alpha
         total = self.grid.n_datasets
@@ -83,8 +106,7 @@ class Study:
         ways = product(self.grid.cells, self.grid.tests)
         rows = []
         for names, (cell, test), values in zip(self.grid.names(), ways, pvalues, strict=True):
-            holds = HOLDS[cell.scenario]
-            true = holds.truth if test.null.hypothesis == TRUTH else holds.calibrated
+            true = test.question in HOLDS[cell.scenario]
             for level in levels:
                 rejections = int(np.count_nonzero(values <= level))
                 errors = rejections if true else total - rejections
@@ -140,9 +162,9 @@ def run(
 
     Examples
     --------
-    >>> study = run(Grid(scenario="S1", measure="ece_conf", n_datasets=5, alpha=0.05))
+    >>> study = run(Grid(scenario="S1", test="truth", n_datasets=5, alpha=0.05))
     >>> [(row["kind"], row["rejections"]) for row in study.rates()]
-    [('Type I', 0)]
+    [('Type I', 1)]
     """
     if not isinstance(grid, Grid):
         raise refusal("grid", "must be a Grid", f"{grid!r:.80}", "Pass `Grid(n_samples=100)`.")
@@ -197,7 +219,7 @@ def _journal(grid: Grid, folder: Any, *, resume: bool, force: bool) -> Journal:
     return Journal.open(place, configuration(grid), resume=resume, new=not (resume or force))
 
 
-def _table(grid: Grid, values: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+def _table(grid: Grid, values: Floats) -> dict[str, NDArray[Any]]:
     """All tests in the order of the grid, one column each for what they were and what they found."""
     names = grid.names()
     table: dict[str, NDArray[Any]] = {}
@@ -239,3 +261,164 @@ def as_csv(rows: Iterable[dict[str, Any]]) -> str:
         cells = ("" if value is None or value != value else value for value in row.values())
         lines.append(csv_line(as_text(v) if isinstance(v, str) else str(v) for v in cells))
     return "".join(lines)
+
+
+def run_tests(
+    sources: Sequence[Source],
+    tests: Sequence[Test],
+    *,
+    n_datasets: int,
+    n_resamples: int,
+    seed: Any,
+    n_jobs: int | None,
+    backend: Any = None,
+    journal: Journal | None = None,
+    progress: bool | Callable[[int, int], None] = False,
+) -> Floats:
+    """What every test left behind, of shape (len(COLUMNS), n_sources, n_tests, n_datasets)."""
+    values = np.empty((len(COLUMNS), len(sources), len(tests), n_datasets))
+    missing = []
+    for place, source in enumerate(sources):
+        # Blocks of about a second by what is to be done alone, so that a journal fits any machine.
+        drawing = 3e-7 * math.prod(source.sizes)
+        seconds = drawing + sum(test.seconds(source, n_resamples) for test in tests)
+        size = min(_MOST, max(1, round(_SECONDS / seconds)))
+        for first in range(0, n_datasets, size):
+            last = min(first + size, n_datasets)
+            if journal is None or (source.key, first, last) not in journal.blocks:
+                missing.append((place, source, first, last))
+            else:
+                there = values[:, place, :, first:last]
+                there[:] = _kept(journal, (source.key, first, last), there.shape)
+    work = partial(run_block, tests=tests, seed=seed, n_resamples=n_resamples, home=os.getpid())
+    total = values[0].size
+    done = total - len(tests) * sum(last - first for *_, first, last in missing)
+    with reporting(progress, "tests") as wanted:
+        report = wanted or (lambda *_: None)
+        report(done, total)
+        with closing(_in_any_order(work, missing, tests, n_jobs, backend)) as results:
+            for (place, first, last), found in results:
+                if journal is not None:
+                    columns = dict(zip(COLUMNS, found.tolist(), strict=True))
+                    journal.append((sources[place].key, first, last), columns)
+                values[:, place, :, first:last] = found
+                done += len(tests) * (last - first)
+                report(done, total)
+    return values
+
+
+def _kept(journal: Journal, key: Key, shape: tuple[int, ...]) -> Floats:
+    """What a journal has of a block, refused if no run could have written it."""
+    found = columns_of(journal.blocks[key], COLUMNS)
+    if found is not None and found.shape == shape:
+        levels, evaluations = found[0], found[-1]
+        if ((levels >= 0) & (levels <= 1) & (np.abs(evaluations) < 2**53)).all():
+            return found
+    repair = "Delete that line to compute it again, or start over with `force=True`."
+    came = f"another block {key} in {journal.path}"
+    raise refusal("resume", "needs a sound journal", came, repair)
+
+
+def run_block(
+    block: Block, *, tests: Sequence[Test], seed: int, n_resamples: int, home: int
+) -> tuple[tuple[int, int, int], Floats]:
+    """Draw the data sets of a block and test them: values of shape (len(COLUMNS), n_tests, n)."""
+    place, source, first, last = block
+    if os.getpid() != home and threading.current_thread() is threading.main_thread():
+        # The Ctrl-C of a terminal is for the parent of a worker.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    values = np.empty((len(COLUMNS), len(tests), last - first))
+    for r in range(first, last):
+        current: Test | None = None
+        try:
+            # Words of the spawn key never run into those of the seed.
+            of_data, of_tests = (
+                np.random.SeedSequence(seed, spawn_key=(*source.stream, r, purpose))
+                for purpose in (0, 1)
+            )
+            probs, labels = source.draw(np.random.default_rng(of_data))
+            classifiers = ClassifierSet(probs)
+            # One seed for all tests of a data set: measures and nulls are compared on common draws.
+            words = enumerate(of_tests.generate_state(4))
+            test_seed = sum(int(word) << (32 * i) for i, word in words)
+            for i, current in enumerate(tests):
+                with warnings.catch_warnings():
+                    # What is to be said was said before the first data set.
+                    warnings.simplefilter("ignore", HullcalWarning)
+                    test = current.under(source.protocol)
+                    how = {"n_resamples": n_resamples, "alpha": 0.5, "rng": test_seed}
+                    result = test.run(classifiers, labels, **how)
+                level = source.protocol.smallest_level(result)
+                # A test by likelihood evaluates no measure.
+                minimum, evaluations = (
+                    getattr(result, "minimum", math.nan),
+                    getattr(result, "n_evaluations", 0),
+                )
+                values[:, i, r - first] = level, result.statistic, minimum, evaluations
+        except MemoryError:
+            raise
+        except Exception as error:
+            what = f", test {current}" if current else ""
+            where = f"data set {r} of {source.name}{what}"
+            raise StudyError(f"{where}: {type(error).__name__}: {error}") from error
+    return (place, first, last), values
+
+
+def _in_any_order(
+    work: Callable[[Block], Any],
+    blocks: Sequence[Block],
+    tests: Sequence[Test],
+    n_jobs: int | None,
+    backend: Any,
+) -> Generator[Any, None, None]:
+    """Results of blocks as they are finished: a slow one must not keep others from the journal."""
+    import joblib
+
+    try:
+        # Only such a setting finds dask by its name.
+        with nullcontext() if backend is None else joblib.parallel_config(backend=backend):
+            how: Any = {"batch_size": 1, "return_as": "generator_unordered"}
+            parallel: Any = joblib.Parallel(n_jobs, **how)
+    except (ValueError, ImportError, TypeError, AttributeError) as error:
+        rule = "must be loky, dask, threading or another that joblib can start"
+        repair = "Leave it out for processes on this machine."
+        raise refusal("backend", rule, f"{backend!r} ({error})", repair) from error
+    if not blocks:
+        return
+    if parallel.n_jobs != 1:
+        _check_pickles(tests)
+        # Compiled here and once, where a notice can be given; workers of this machine find it done.
+        smallest = min((source for _, source, *_ in blocks), key=lambda source: source.sizes)
+        compiled = [t for t in tests if t.measure is None or is_compiled(t.measure.value)]
+        run_block((0, smallest, 0, 1), tests=compiled, seed=0, n_resamples=1, home=os.getpid())
+    results = parallel(joblib.delayed(work)(block) for block in blocks)
+    try:
+        # `yield from` would close them before the warnings of that are ignored.
+        for result in results:  # noqa: UP028
+            yield result
+    except Exception as error:
+        # A cluster has words of its own for a worker that is lost.
+        lost = (BrokenExecutor, CancelledError, ConnectionError, EOFError, TimeoutError)
+        if not (isinstance(error, lost) or type(error).__module__.startswith("distributed")):
+            raise
+        first_line = (str(error).strip().splitlines() or [""])[0][:200]
+        raise WorkerDied(f"a worker was lost ({type(error).__name__}: {first_line})") from error
+    finally:
+        with warnings.catch_warnings():
+            # Whoever stops early knows that results are lost.
+            warnings.simplefilter("ignore")
+            results.close()
+
+
+def _check_pickles(tests: Sequence[Test]) -> None:
+    """Refuse what no process could be sent, before any is started."""
+    from joblib.externals.loky.backend import reduction
+
+    for test, parameter in product(tests, ("measure", "null", "minimizer")):
+        part = getattr(test, parameter)
+        try:
+            reduction.dumps(part)
+        except (pickle.PicklingError, TypeError, AttributeError) as error:
+            rule = f"{part.name} must be one that other processes can be sent"
+            repair = "Define it at the top of a module, or pass `n_jobs=1`."
+            raise refusal(parameter, rule, str(error), repair) from error

@@ -1,18 +1,24 @@
-"""Do predictions lie on the simplex, and if not, what are they more likely to be?"""
+"""Are predictions on the simplex, and if not, what are they more likely to be?"""
 
 from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import permutations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._validation.arguments import InvalidInputError, check_flag, refusal
-from hullcal._validation.arrays import Converted, Precision, as_array, check_dtype
+from hullcal._validation.arrays import (
+    Given,
+    Precision,
+    as_array,
+    as_predictions,
+    check_dtype,
+    order_that_fits,
+)
 from hullcal.notes import Note
 
 # A value outside [0, 1] by this much is rounding and is clipped.
@@ -24,34 +30,48 @@ WEIGHT_SLACK = 1e-8
 # Enough rows to make numpy's overhead small, few enough that a memory map never enters memory.
 BLOCK_BYTES = 8 * 2**20
 
+_BINARY = "Probabilities of class 1 alone go through `hullcal.from_binary(p)`."
+_LOGITS = "If these are logits, pass `from_logits=True`."
+_DIVIDE = "To divide every row by its sum, pass `normalize=True`."
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Predictions:
-    """Validated predictions, and what was done to the input."""
+    """Validated predictions, what was done to the input, and names that came with it."""
 
     probs: NDArray[Any]  # (N, M, K), read-only, native float32 or float64, a view where possible
     notes: tuple[Note, ...] = ()
+    members: tuple[str, ...] | None = None
+    classes: tuple[Any, ...] | None = None
 
 
 def check_probs(
-    probs: Any, *, from_logits: bool = False, from_log: bool = False, n_labels: int | None = None
+    probs: Any,
+    *,
+    from_logits: bool = False,
+    from_log: bool = False,
+    normalize: bool = False,
+    n_labels: int | None = None,
 ) -> Predictions:
     """Validate the predictions of a set, (N, M, K), of one classifier, (N, K), or a list of those.
 
     Row sums off by at most ``4 * K * eps`` of the input's type are left bit for bit, so that
-    values on a bin edge stay there. Rows off by up to 1e-3 (float16, bfloat16), 1e-4 (float32) or
-    1e-6 (float64) more are renormalised in float64, and the result says so. The number of labels,
-    where it is known, helps to say which axis holds the samples. The input is never modified.
+    values on a bin edge stay there. Rows off by up to 1e-3 (float16, bfloat16) or 1e-4 (float32,
+    float64) more, or by anything with `normalize`, are renormalised in float64, and the result says
+    so. The number of labels, where it is known, helps to say which axis holds the samples. The input
+    is never modified.
 
     >>> check_probs([[0.25, 0.75], [0.5, 0.5]]).probs.shape
     (2, 1, 2)
     """
-    check_flag(from_logits, "from_logits")
-    check_flag(from_log, "from_log")
-    if from_logits and from_log:
-        rule = "and `from_log` exclude each other"
-        raise refusal("from_logits", rule, "True for both", "Pass only the one that applies.")
-    given = as_array(probs, "probs", member_ndim=2)
+    flags = {"from_logits": from_logits, "from_log": from_log, "normalize": normalize}
+    for name, flag in flags.items():
+        check_flag(flag, name)
+    passed = [name for name, flag in flags.items() if flag]
+    if len(passed) > 1:
+        rule, repair = f"and `{passed[1]}` exclude each other", "Pass only the one that applies."
+        raise refusal(passed[0], rule, "True for both", repair)
+    given = as_predictions(probs)
     check_dtype(given.array, "probs")
     array, precision = _with_three_axes(given.array), given.precision
     notes: tuple[Note, ...] = ()
@@ -66,15 +86,17 @@ def check_probs(
             if not from_log:
                 hint = "Repair or drop those rows; of log-probabilities, pass `from_log=True`."
                 _refuse_any(rows, np.isfinite, hint)
-            findings = _audit(rows, precision)
-            if findings.out_of_range or findings.n_wrong:
-                raise _diagnosis(findings, given, from_log=from_log, n_labels=n_labels)
-            if findings.n_outside or findings.n_off:
-                rows = _repair(rows, precision, owned=rows is not array)
-            notes = findings.notes(precision)
+            found = _audit(rows, precision, normalize=normalize)
+            # An error in a variable here would keep the caller's arrays alive by its own traceback.
+            _refuse_findings(
+                found, given, from_log=from_log, normalize=normalize, n_labels=n_labels
+            )
+            notes = found.notes(precision)
+            if found.n_outside or found.off.any():
+                rows = _repaired(rows, found, owned=rows is not array)
     view = rows.view()  # the flag of the array underneath is the caller's own business
     view.setflags(write=False)
-    return Predictions(view, notes)
+    return Predictions(view, notes, given.members, given.classes)
 
 
 def check_weights(weights: Any, n_members: int) -> NDArray[np.float64]:
@@ -182,79 +204,68 @@ def _all_clean(array: NDArray[Any], precision: Precision) -> bool:
     return True
 
 
-@dataclass(slots=True)
-class Findings:
-    """What a careful reading of all rows found; filled in block by block."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Findings:
+    """What a careful reading found: sums of all rows, (N, M), and which of them are off."""
 
-    n_rows: int
-    low: float = np.inf
-    high: float = -np.inf
-    n_outside: int = 0  # values, by rounding or by more
-    worst_left: float = 0.0  # deviation of the sums that are left as they are
-    n_off: int = 0  # rows to renormalise
-    worst_off: float = 0.0
-    n_wrong: int = 0  # rows to refuse
-    wrong_sum: float = 1.0  # of the worst of them
-    wrong_at: tuple[int, ...] = ()
+    low: float
+    high: float
+    n_outside: int  # values outside [0, 1], by rounding or by more
+    sums: NDArray[np.float64]
+    off: NDArray[np.bool_]  # to renormalise
+    wrong: NDArray[np.bool_]  # to refuse
 
-    @property
-    def out_of_range(self) -> bool:
-        """Whether some value lies outside [0, 1] by more than rounding."""
-        return self.low < -SLACK or self.high > 1 + SLACK
+    def worst(self, rows: NDArray[np.bool_]) -> float:
+        """The largest deviation from 1 among some rows."""
+        return float(np.abs(self.sums[rows] - 1).max(initial=0.0))
 
     def notes(self, precision: Precision) -> tuple[Note, ...]:
         """Say what was mended, and what was left although it is coarse."""
         notes = []
-        if self.n_outside:
+        if self.n_outside and self.high <= 1 + SLACK:
             notes.append(Note("clipped", {"n_values": self.n_outside, "slack": SLACK}))
-        if self.n_off:
-            found = {"n_rows": self.n_off, "of_rows": self.n_rows, "deviation": self.worst_off}
-            notes.append(Note("renormalised", found))
-        if self.worst_left > precision.limit:
-            left = {"precision": precision.name, "deviation": self.worst_left}
-            notes.append(Note("sums_left", left))
+        if n_rows := int(self.off.sum()):
+            sizes = {"n_rows": n_rows, "of_rows": self.off.size}
+            notes.append(Note("renormalised", sizes | {"deviation": self.worst(self.off)}))
+        left = self.worst(~self.off)
+        if left > precision.limit:
+            notes.append(Note("sums_left", {"precision": precision.name, "deviation": left}))
         return tuple(notes)
 
 
-def _audit(array: NDArray[Any], precision: Precision) -> Findings:
+def _audit(array: NDArray[Any], precision: Precision, *, normalize: bool) -> _Findings:
     """Read every row in float64 and in a fixed order, so that layout cannot change a verdict."""
-    found = Findings(n_rows=array.shape[0] * array.shape[1])
-    n_classes = array.shape[2]
+    low, high, n_outside = np.inf, -np.inf, 0
+    sums = np.empty(array.shape[:2])
     for start, block in blocks(array):
         rows = np.array(block, dtype=np.float64, order="C")
-        found.low = min(found.low, float(rows.min()))
-        found.high = max(found.high, float(rows.max()))
-        found.n_outside += int(np.count_nonzero((rows < 0) | (rows > 1)))
-        sums = _row_sums(rows)
-        deviation = np.abs(sums - 1)
-        wrong = deviation > precision.repaired(n_classes)
-        off = (deviation > precision.left_alone(n_classes)) & ~wrong
-        found.worst_left = deviation[~(wrong | off)].max(initial=found.worst_left)
-        found.n_off += int(np.count_nonzero(off))
-        found.worst_off = deviation[off].max(initial=found.worst_off)
-        found.n_wrong += int(np.count_nonzero(wrong))
-        if wrong.any() and deviation.max() > abs(found.wrong_sum - 1):
-            found.wrong_sum = float(sums.flat[deviation.argmax()])
-            found.wrong_at = _peak(deviation, start)
-    return found
+        low, high = min(low, float(rows.min())), max(high, float(rows.max()))
+        n_outside += int(np.count_nonzero((rows < 0) | (rows > 1)))
+        _clip(rows)
+        with np.errstate(over="ignore"):
+            sums[start : start + len(rows)] = np.add.reduce(rows, axis=-1)
+    deviation = np.abs(sums - 1)
+    repaired = np.inf if normalize else precision.repaired(array.shape[2])
+    wrong = (deviation > repaired) | ~((sums > 0) & (sums < np.inf))
+    off = (deviation > precision.left_alone(array.shape[2])) & ~wrong
+    return _Findings(low, high, n_outside, sums, off, wrong)
 
 
-def _repair(array: NDArray[Any], precision: Precision, *, owned: bool) -> NDArray[np.float64]:
+def _clip(rows: NDArray[np.float64]) -> None:
+    """Take rounding from the values outside [0, 1]; -0.0 and all else keep their bits."""
+    rows[rows < 0] = 0.0
+    rows[(rows > 1) & (rows <= 1 + SLACK)] = 1.0
+
+
+def _repaired(array: NDArray[Any], found: _Findings, *, owned: bool) -> NDArray[np.float64]:
     """Clip values and renormalise the rows that need it, in float64; other rows keep their bits."""
     out = array.astype(np.float64, order="C", copy=not owned)
-    for _, block in blocks(out):
-        outside = (block < 0) | (block > 1)
-        block[outside] = np.clip(block[outside], 0, 1)  # -0.0 and all else keep their bits
-        sums = _row_sums(block)
-        off = np.abs(sums - 1) > precision.left_alone(array.shape[2])
-        block[off] /= sums[off][:, None]
+    for start, block in blocks(out):
+        _clip(block)
+        here = slice(start, start + len(block))
+        off = found.off[here]
+        block[off] /= found.sums[here][off][:, None]
     return out
-
-
-def _row_sums(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum rows as they are after clipping, so that both passes see the same sums."""
-    sums: NDArray[np.float64] = np.add.reduce(np.clip(rows, 0, 1), axis=-1)
-    return sums
 
 
 def _peak(values: NDArray[Any], start: int) -> tuple[int, ...]:
@@ -277,67 +288,61 @@ def _refuse_any(array: NDArray[Any], usable: Callable[[NDArray[Any]], Any], hint
         raise refusal("probs", "must be finite", came, hint)
 
 
-_BINARY = "Probabilities of class 1 alone go through `hullcal.from_binary(p)`."
-_LOGITS = "If these are logits, pass `from_logits=True`; divide percentages and votes by their sum."
-
-
-def _diagnosis(
-    found: Findings, given: Converted, *, from_log: bool, n_labels: int | None
-) -> InvalidInputError:
-    """Turn findings that cannot be accepted into the error to raise."""
+def _refuse_findings(
+    found: _Findings, given: Given, *, from_log: bool, normalize: bool, n_labels: int | None
+) -> None:
+    """Refuse findings that cannot be accepted."""
     array = given.array
-    if from_log and found.out_of_range:
+    too_high = found.high > 1 + SLACK
+    if from_log and too_high:
         rule = f"must be at most 0 with `from_log=True` (within {SLACK:.0e})"
         hint = "If these are logits, pass `from_logits=True`; if probabilities, pass neither."
-        return refusal("probs", rule, f"values up to {float(array.max()):.4g}", hint)
-    if found.out_of_range:
+        raise refusal("probs", rule, f"values up to {float(array.max()):.4g}", hint)
+    if found.low < -SLACK or (too_high and not normalize):
         hint = f"{_LOGITS} Predicted classes are not enough: take `predict_proba`."
         if found.high <= 0:
             hint = f"If these are log-probabilities, pass `from_log=True`. {_LOGITS}"
-        came = f"values from {found.low:.4g} to {found.high:.4g}"
-        return refusal("probs", f"must lie in [0, 1] (within {SLACK:.0e})", came, hint)
+        elif found.low >= -FAR and found.high <= 1 + FAR:
+            hint = f"If this is rounding, pass `np.clip(probs, 0, 1)`. {_LOGITS}"
+        elif found.low >= 0:
+            hint += " If they are percentages or votes, pass `normalize=True`."
+        high = f"{found.high:.4g}"
+        if too_high and float(high) <= 1 + SLACK:  # rounding would hide the reason
+            high = repr(found.high)
+        rule = f"must lie in [0, 1] (within {SLACK:.0e})"
+        raise refusal("probs", rule, f"values from {found.low:.4g} to {high}", hint)
+    n_wrong = int(found.wrong.sum())
+    far = found.worst(found.off | found.wrong) > FAR
+    order = order_of(given, n_labels) if n_wrong or (normalize and far) else ""
+    turned = f"Another axis does sum to 1: pass `{order}`."
+    if not n_wrong:
+        rule = "must have the classes on the last axis"
+        if order:
+            raise refusal("probs", rule, f"shape {array.shape}", turned)
+        return
     within = f"{given.precision.repaired(array.shape[-1]):.1g} for {given.precision.name}"
-    came = (
-        f"{found.n_wrong} of {found.n_rows} rows that do not in shape {array.shape}, "
-        f"the worst at (n, m) = {found.wrong_at} with sum {found.wrong_sum!r}"
-    )
-    hint = "To accept the rows anyway, pass `probs / probs.sum(axis=-1, keepdims=True)`."
-    if from_log:
+    rule = f"must sum to 1 over the last axis (within {within})"
+    hint = f"{_LOGITS} {_BINARY} {_DIVIDE}" if far else _DIVIDE
+    if normalize:
+        rule, hint = "must have a positive and finite sum in every row", "Drop the other rows."
+    elif from_log:
         hint = "Unnormalised log-probabilities are logits: pass `from_logits=True` instead."
-    elif order := order_that_fits(given, n_labels):
-        hint = f"Another axis does sum to 1: pass `{order}`."
-    elif abs(found.wrong_sum - 1) > FAR:
-        hint = f"{_LOGITS} {_BINARY} {hint}"
-    return refusal("probs", f"must sum to 1 over the last axis (within {within})", came, hint)
+    at = _peak(np.where(found.wrong, np.abs(found.sums - 1), -1.0), 0)
+    came = (
+        f"{n_wrong} of {found.wrong.size} rows that do not in shape {array.shape}, "
+        f"the worst at (n, m) = {at} with sum {float(found.sums[at])!r}"
+    )
+    raise refusal("probs", rule, came, turned if order and not from_log else hint)
 
 
-def order_that_fits(given: Converted, n_labels: int | None, *, raw: bool = False) -> str:
-    """Write the order of axes that puts samples first and classes last; empty if there is no better."""
-    # Classes are on the axis whose values sum to one, which logits (`raw`) do not.
-    array, k_axis = given.array, None
+def order_of(given: Given, n_labels: int | None, *, raw: bool = False) -> str:
+    """The order of axes that fits, judged by sums along them, but of logits (`raw`)."""
+    array, summed = given.array, []
     if not raw and array.dtype.kind in "biuf":
         tolerance = max(given.precision.repaired(max(array.shape)), 1e-3)
         with np.errstate(all="ignore"):
             for axis in range(array.ndim):
                 sums = np.add.reduce(array, axis=axis, dtype=np.float64)
-                k_axis = axis if np.all(np.abs(sums - 1) <= tolerance) else k_axis
-    others = (axis for axis in range(array.ndim) if axis != k_axis)
-    n_axis = next((axis for axis in others if array.shape[axis] == n_labels), None)
-    if n_axis is None and n_labels is not None:
-        return ""
-    return reordering(array.ndim, n_axis, k_axis)
-
-
-def reordering(ndim: int, n_axis: int | None, k_axis: int | None) -> str:
-    """Write how samples come to the front and classes to the back; None where an axis is not known."""
-    rest = [axis for axis in range(ndim) if axis not in (n_axis, k_axis)]
-    front = [n_axis] if n_axis is not None else [rest.pop(0)]
-    back = [k_axis] if k_axis is not None else [rest.pop()]
-    order = (*front, *rest, *back)
-    if order == tuple(range(ndim)):
-        return ""
-    axes = np.empty(range(ndim))  # its shape tells where each axis has gone
-    for source, target in permutations(range(ndim), 2):
-        if np.moveaxis(axes, source, target).shape == order:
-            return f"np.moveaxis(probs, {source}, {target})"
-    return f"np.transpose(probs, {order})"
+                if np.all(np.abs(sums - 1) <= tolerance):
+                    summed.append(axis)
+    return order_that_fits(array.shape, n_labels, summed)

@@ -1,0 +1,185 @@
+"""How long does the truth test take? The opponent is its equations in NumPy, row sums and all.
+
+python -m benchmarks.truth                  # times, and the ratio to NumPy
+python -m benchmarks.truth --rows 10000000  # the e-value of a mapped file, pass by pass
+"""
+
+import argparse
+import tempfile
+import time
+from collections import defaultdict
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import hullcal as hc
+from benchmarks.literal import em_weights
+from benchmarks.measuring import (
+    Array,
+    Set,
+    Target,
+    at_least,
+    at_most,
+    best_seconds,
+    plain,
+    print_table,
+    print_targets,
+    print_title,
+    s1,
+    seconds,
+)
+from benchmarks.scale import WARM, memory
+from hullcal.objectives.chunked import ArrayPasses, Job
+
+N_RESAMPLES, FEW = 100, 5
+FLOOR, HEAT_RIDGE, RIDGE = 1e-4, 1.0, 10.0
+#: Rows made at a time; rows and workers of the plan.
+CHUNK, MANY_ROWS, WORKERS = 20_000, 10**9, 100
+
+
+def statistic(probs: Array, labels: Array) -> float:
+    """The logarithm of the likelihood ratio, averaged over temperatures, pools and classes."""
+    rows = np.arange(len(labels))
+    base = np.einsum("m,nmk->nk", em_weights(probs, labels), probs)
+    logs = np.log(np.maximum(base, FLOOR))
+    q = np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True)
+    ratios = (np.log(np.maximum(probs, FLOOR)) - logs[:, None]).transpose(0, 2, 1)
+    pool = np.concatenate([logs[:, :, None], ratios], axis=2)
+    each = np.broadcast_to(np.eye(probs.shape[2]), (*logs.shape, probs.shape[2]))
+    found = [
+        evidence(features, q, labels, ridge)
+        for features, ridge in ((pool[:, :, :1], HEAT_RIDGE), (pool, RIDGE), (each, RIDGE))
+    ]
+    floored = np.log(q[rows, labels]).sum() - np.log(base[rows, labels]).sum()
+    return float(np.logaddexp.reduce(found) - np.log(len(found)) + floored)
+
+
+def evidence(features: Array, q: Array, labels: Array, ridge: float) -> float:
+    """Laplace's approximation to the average likelihood ratio of a family."""
+    centred = features - features.mean(axis=1, keepdims=True)
+    features = centred / np.sqrt((centred**2).mean(axis=(0, 1)))
+    residuals = np.eye(q.shape[1])[labels] - q
+    slopes = np.einsum("nkf,nk->f", features, residuals)
+    weighted = features * q[:, :, None]
+    means = weighted.sum(axis=1)
+    curvature = np.einsum("nkf,nkg->fg", weighted, features, optimize=True) - means.T @ means
+    curvature += ridge * np.eye(len(slopes))
+    volume = np.linalg.slogdet(curvature / ridge)[1]
+    return float(slopes @ np.linalg.solve(curvature, slopes) - volume) / 2.0
+
+
+def literal_test(probs: Array, labels: Array, n_resamples: int) -> float:
+    """The p-value by parametric bootstrap."""
+    rng = np.random.default_rng(0)
+    observed = statistic(probs, labels)
+    law = np.einsum("m,nmk->nk", em_weights(probs, labels), probs)
+    reached = 1
+    for _ in range(n_resamples):
+        reached += statistic(probs, hc.simulation.draw_labels(law, rng)) >= observed
+    return reached / (1 + n_resamples)
+
+
+def ours(data: Set, n_resamples: int) -> float:
+    """Our p-value."""
+    return hc.truth_test(*data, n_resamples=n_resamples, rng=0).pvalue
+
+
+def run() -> list[Target]:
+    """Times of test and e-value, and the ratio to NumPy."""
+    print_title("Truth test by likelihood: seconds of one thread, M=K=10")
+    found, table = [], []
+    with threadpool_limits(1):
+        for n in (100, 1000):
+            data = s1(0, n, 1.0)
+            ours(data, N_RESAMPLES)  # compiled
+            whole, alone = (best_seconds(partial(ours, data, d)) for d in (N_RESAMPLES, 0))
+            theirs = seconds(partial(literal_test, *data, FEW)) * N_RESAMPLES / FEW
+            figures = [f"{time:.4f}" for time in (whole, alone, theirs)]
+            table.append([str(n), *figures, f"{theirs / whole:.0f}"])
+            found.append(at_least(f"NumPy / ours, N = {n}", theirs / whole, 20))
+            if n == 100:
+                found += [
+                    at_most("100 resamples, N = 100", 1000 * (whole - alone), 20, " ms"),
+                    at_most("e-value, N = 100", 1000 * alone, 5, " ms"),
+                ]
+        alone = best_seconds(partial(ours, plain(0, 10_000), 0))
+        found.append(at_most("e-value, N = 10,000", alone, 0.5, " s"))
+        table.append(["10000", "", f"{alone:.4f}", "", ""])
+    print_table(["N", f"test, D={N_RESAMPLES}", "e-value", "NumPy", "ratio"], table)
+    return found
+
+
+def mapped(folder: Path, n_samples: int) -> Set:
+    """Uniform predictions of ten members and classes as a mapped file, labels from their mean."""
+    rng = np.random.default_rng(0)
+    path, shape = folder / "probs.npy", (n_samples, 10, 10)
+    probs = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
+    labels = np.empty(n_samples, dtype=np.int32)
+    for first in range(0, n_samples, CHUNK):
+        part = rng.standard_exponential((min(CHUNK, n_samples - first), 10, 10), dtype=np.float32)
+        part /= part.sum(axis=2, keepdims=True)
+        running = part.mean(axis=1, dtype=np.float64).cumsum(axis=1)
+        levels = rng.random((len(part), 1)) * running[:, -1:]
+        labels[first : first + CHUNK] = (running[:, :-1] <= levels).sum(axis=1)
+        probs[first : first + CHUNK] = part
+    del probs
+    return np.load(path, mmap_mode="r"), labels
+
+
+def many_rows(n_samples: int, n_jobs: int) -> None:
+    """Time and memory of an e-value, and what more rows on more workers would take."""
+    passes: dict[str, list[float]] = defaultdict(list)
+    total = ArrayPasses.total
+
+    def timed(self: ArrayPasses, job: Job) -> Array:
+        start = time.process_time()
+        found = total(self, job)
+        if self.n_samples == n_samples:
+            passes[f"{type(job).__name__} {job.shape}"].append(time.process_time() - start)
+        return found
+
+    with tempfile.TemporaryDirectory(prefix="hullcal-truth-") as name:
+        probs, labels = mapped(Path(name), n_samples)
+        how = {"n_resamples": 0, "rng": 0, "n_jobs": n_jobs}
+        hc.truth_test(probs[:WARM], labels[:WARM], **how)
+        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+        ArrayPasses.total = timed  # type: ignore[method-assign]
+        start, busy = time.perf_counter(), time.process_time()
+        found = hc.truth_test(probs, labels, **how)
+        whole, busy = time.perf_counter() - start, time.process_time() - busy
+        peak = memory("VmHWM") / probs.nbytes
+    print_title(f"E-value of {n_samples:,} rows, M = K = 10, float32, {n_jobs} thread(s)")
+    table = [
+        [name, str(len(times)), f"{np.mean(times):.2f}", f"{np.sum(times):.1f}"]
+        for name, times in passes.items()
+    ]
+    print_table(["pass", "number", "processor seconds each", "in all"], table)
+    inside = sum(map(sum, passes.values()))
+    number = sum(map(len, passes.values()))
+    print(f"{whole:.0f} s; {busy:.1f} s of processors, {inside:.1f} s of them in {number} passes")
+    print(f"log e = {found.log_evalue:.2f}")
+    print(f"peak memory {peak:.2f} x input, the mapped input itself included")
+    share = MANY_ROWS / n_samples / WORKERS * inside
+    print(f"{MANY_ROWS:,} rows on {WORKERS} workers of one thread: {share:.0f} s in passes")
+
+
+def main() -> None:
+    """Print the targets, or the passes over many rows."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.truth",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--rows", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1)
+    given = parser.parse_args()
+    if given.rows:
+        many_rows(given.rows, given.jobs)
+    else:
+        print_targets(run())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""Which alternatives should the likelihood test average over? Rates of rejection, family by family.
+
+    python -m experiments.alternatives --sets 100
+
+prints, for valid sets and for sets that hold no truth in several ways, how often each statistic
+rejects at alpha = 0.05 with 39 resamples: the likelihood ratio of the pool, fitted by Newton's method;
+the average likelihood ratio of each family alone, by Laplace's approximation at the combination; and
+averages of several. Written in NumPy apart from the package, so that it also checks it.
+"""
+
+import argparse
+from functools import partial
+
+import numpy as np
+
+import hullcal as hc
+from experiments.levels import ALPHA, N_RESAMPLES
+from experiments.truth import VALID, WRONG, Draw, redrawn
+from hullcal.alternatives import FLOOR
+from hullcal.likelihood import fit_mixture
+from hullcal.objectives.chunked import ArrayPasses, Cases
+from hullcal.simulation import draw_labels
+
+Floats = np.ndarray
+
+
+RIDGE, HEAT_RIDGE, FEW_CLASSES = 10.0, 1.0, 5
+#: Cells of `experiments.truth` that are shown here, and real ensembles with labels redrawn.
+VALID_SHOWN = (
+    "S1, N=100, M=10, K=10",
+    "S1 at a vertex, N=100, M=10, K=10",
+    "valid, N=300, M=5, K=3",
+)
+WRONG_LEFT = ("S3 at .1, N=100, u=.1", "S3 at .25, N=100, u=1")
+CELLS: dict[str, Draw] = {
+    **{name: VALID[name] for name in VALID_SHOWN},
+    **{name: draw for name, draw in WRONG.items() if name not in WRONG_LEFT},
+    **{
+        f"{short}, {what}": partial(redrawn, name=name, **how)
+        for short, name in (("forest", "random forest"), ("networks", "bagged networks"))
+        for what, how in (
+            ("valid", {}),
+            ("temperature 1.4", {"power": 1 / 1.4}),
+            ("temperature .7", {"power": 1 / 0.7}),
+            ("one class off", {"odds": 3.0}),
+        )
+    },
+}
+#: What is averaged over, by name of the column.
+AVERAGES = {
+    "all": ("temperature", "pool", "classes", "logits"),
+    "+ ranks": ("temperature", "pool", "classes", "logits", "ranks"),
+    "+ trust": ("temperature", "pool", "classes", "logits", "trust"),
+    "first two": ("temperature", "pool"),
+}
+FAMILIES = ("temperature", "pool", "classes", "logits", "ranks", "trust")
+
+
+def features(probs: Floats, base: Floats) -> dict[str, Floats]:
+    """Features (n_samples, n_classes, n_features) of each family around a combination."""
+    n, k = base.shape
+    logs = np.log(np.maximum(base, FLOOR))
+    ratios = np.log(np.maximum(probs, FLOOR)).transpose(0, 2, 1) - logs[:, :, None]
+    each = np.broadcast_to(np.eye(k), (n, k, k))
+    rank = np.argsort(np.argsort(-base, axis=1, kind="stable"), axis=1)
+    entropy = -(base * np.log(np.maximum(base, 1e-300))).sum(axis=1, keepdims=True)
+    entropy = (entropy - entropy.mean()) / (entropy.std() + 1e-12)
+    found = {
+        "temperature": logs[:, :, None],
+        "pool": np.concatenate([logs[:, :, None], ratios], axis=2),
+        "classes": each,
+        "ranks": np.stack([base, rank == 0, rank == 1], axis=2),
+        "trust": np.stack([logs * entropy, logs * np.maximum(entropy, 0.0)], axis=2),
+    }
+    if k <= FEW_CLASSES:
+        shared = np.column_stack([np.ones(n), logs - logs.mean(axis=1, keepdims=True)])
+        own = np.eye(k)[None, :, :, None] * shared[:, None, None, :]
+        found["logits"] = own.reshape(n, k, k * (k + 1))
+    return found
+
+
+def standardised(raw: Floats) -> Floats:
+    """Features less the mean of their row, over their root mean square; constant ones are left out."""
+    centred = raw - raw.mean(axis=1, keepdims=True)
+    scale = np.sqrt((centred**2).mean(axis=(0, 1)))
+    return centred[:, :, scale > 1e-9] / scale[scale > 1e-9]
+
+
+def slopes_and_curvature(x: Floats, q: Floats, labels: Floats) -> tuple[Floats, Floats]:
+    """Derivatives of the log-likelihood in the coefficients."""
+    mean = np.einsum("nk,nkf->nf", q, x)
+    flat = (x * np.sqrt(q)[:, :, None]).reshape(-1, x.shape[2])
+    return x[np.arange(len(q)), labels].sum(axis=0) - mean.sum(
+        axis=0
+    ), flat.T @ flat - mean.T @ mean
+
+
+def evidence(x: Floats, q: Floats, labels: Floats, ridge: float) -> float:
+    """The average likelihood ratio by Laplace's approximation at the combination."""
+    slopes, curvature = slopes_and_curvature(x, q, labels)
+    curvature = curvature + ridge * np.eye(len(slopes))
+    volume = np.linalg.slogdet(curvature / ridge)[1]
+    return float(slopes @ np.linalg.solve(curvature, slopes) - volume) / 2.0
+
+
+def log_ratio(x: Floats, q: Floats, labels: Floats) -> float:
+    """The log-likelihood of the best alternative less that of the combination."""
+    logs, best, rows = np.log(q), q, np.arange(len(q))
+    coefficients = np.zeros(x.shape[2])
+    for _ in range(25):
+        slopes, curvature = slopes_and_curvature(x, best, labels)
+        slopes = slopes - RIDGE * coefficients
+        step = np.linalg.solve(curvature + RIDGE * np.eye(len(slopes)), slopes)
+        if slopes @ step < 2e-5:
+            break
+        coefficients = coefficients + step * min(1.0, 2.0 / np.abs(step).max())
+        scores = logs + x @ coefficients
+        best = np.exp(scores - scores.max(axis=1, keepdims=True))
+        best /= best.sum(axis=1, keepdims=True)
+    return float(np.log(best[rows, labels]).sum() - logs[rows, labels].sum())
+
+
+def statistics(probs: Floats, labels: Floats) -> tuple[dict[str, float], Floats]:
+    """All statistics of a set, and the law of labels by its likeliest combination."""
+    passes = ArrayPasses(probs, labels.astype(np.int32), np.arange(probs.shape[1]), 1)
+    base = np.einsum("m,nmk->nk", fit_mixture(passes, Cases.data()).weights[0], probs)
+    q = np.maximum(base, FLOOR) / np.maximum(base, FLOOR).sum(axis=1, keepdims=True)
+    rows = np.arange(len(labels))
+    with np.errstate(divide="ignore"):
+        # Labels that the floor alone makes possible count for every alternative.
+        floored = float(np.log(q[rows, labels]).sum() - np.log(base[rows, labels]).sum())
+    x = {name: standardised(raw) for name, raw in features(probs, base).items()}
+    found = {
+        name: evidence(each, q, labels, HEAT_RIDGE if name == "temperature" else RIDGE)
+        for name, each in x.items()
+    }
+    for name, parts in AVERAGES.items():
+        some = [found[part] for part in parts if part in found]
+        found[name] = float(np.logaddexp.reduce(some) - np.log(len(some)))
+    found["ratio"] = log_ratio(x["pool"], q, labels)
+    return {name: value + floored for name, value in found.items()}, base
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description="Alternatives of the likelihood test.")
+    parser.add_argument("--sets", type=int, default=100)
+    parser.add_argument("--only", default="", help="cells whose name contains this")
+    how = parser.parse_args()
+    columns = ("ratio", *FAMILIES, *AVERAGES)
+    low, high = hc.simulation.wilson(how.sets // 2, how.sets)
+    print(f"{how.sets} sets a cell, {N_RESAMPLES} resamples, alpha = {ALPHA}; ", end="")
+    print(f"a rate of .5 has the 95 % interval {low:.2f} to {high:.2f}")
+    print(f"{'':34}" + "".join(f"{name:>12}" for name in columns))
+    for cell, draw in CELLS.items():
+        if how.only not in cell:
+            continue
+        rejections = dict.fromkeys(columns, 0)
+        for index in range(how.sets):
+            rng = np.random.default_rng([index, 77])
+            probs, labels = (np.ascontiguousarray(each) for each in draw(rng))
+            observed, law = statistics(probs, labels)
+            null = [statistics(probs, draw_labels(law, rng))[0] for _ in range(N_RESAMPLES)]
+            for name in observed:
+                if name in rejections:
+                    reached = 1 + sum(each[name] >= observed[name] for each in null)
+                    rejections[name] += reached / (1 + N_RESAMPLES) <= ALPHA
+        rates = [f"{rejections[name] / how.sets:12.2f}" for name in columns]
+        print(f"{cell:34}" + "".join(rates), flush=True)
+
+
+if __name__ == "__main__":
+    main()
