@@ -486,7 +486,7 @@ def test_of_equal_counts_the_smaller_statistic_wins_however_large():
     loop = Loop(n_resamples=20, seed=SEED, progress=lambda *each: told.append(each))
     for measure in (hc.ConfidenceECE(n_bins=4), hc.HosmerLemeshow(n_bins=2)):
         objective = objective_of(probs, labels, measure)
-        rank = maximized._Rank(objective, objective.starts(), loop, 8)
+        rank = maximized._Rank(objective, objective.likeliest(), loop, 8)
         points = np.random.default_rng(0).dirichlet([1, 1], size=4)
         for weights, score in zip(points, rank.values(points, np.zeros(4)), strict=True):
             value = objective.at(weights)[0]

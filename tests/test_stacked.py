@@ -307,7 +307,7 @@ def step_by_step(objective, search, n_resamples):
     return list(centres.values()), values
 
 
-@pytest.mark.parametrize(("seed", "winner"), [(0, 0), (2, 1), (3, 1), (7, 2), (1, 3)])
+@pytest.mark.parametrize(("seed", "winner"), [(0, 0), (2, 1), (3, 1), (5, 2), (1, 3)])
 def test_the_largest_p_value_of_the_centres_counts(seed, winner):
     objective = objective_of(*random_set(seed, 40, 3, 3))
     search = Steepest(max_evaluations=10, best_evaluations=10)

@@ -267,7 +267,7 @@ def settled(
     reference = nulls.resolve(usual) if null is None else null
     # A null that searches but once, whatever it does with replicates, can search for longer.
     in_test = reference.one_by_one
-    search = minimizer.budgeted(in_test=in_test, easy=in_test and "easy" in measure.traits)
+    search = minimizer.budgeted(in_test=in_test)
     in_memory = reference.needs_predictions(measure) or "predictions" in search.needs
     measure.check(data.n_samples)
     search.check(measure, data.n_members)

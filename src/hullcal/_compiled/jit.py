@@ -33,12 +33,15 @@ I1, I2 = (types.Array(types.int32, d, "C") for d in (1, 2))
 L1, L2 = (types.Array(types.int64, d, "C") for d in (1, 2))
 B1 = types.Array(types.boolean, 1, "C")
 U1 = types.Array(types.uint64, 1, "C")
+H2 = types.Array(types.uint16, 2, "C")
 INT, FLOAT, NONE = types.int64, types.float64, types.void
 
 #: A measure's loop: value(mixed, labels, row_weights, parameters, offset, state, scratch) -> float
 VALUE_SIGNATURE = FLOAT(F2, I1, F1, F1, F1, F1, F1)
 #: The first half of an additive one: accumulate(mixed, labels, row_weights, parameters, state, scratch)
 ACCUMULATE_SIGNATURE = NONE(F2, I1, F1, F1, F1, F1)
+#: A measure's loop over many labellings: of_labellings(mixed, drawn, parameters, out)
+LABELLINGS_SIGNATURE = NONE(F2, H2, F1, F1)
 
 
 def _jit(function: Callable[..., Any], signature: Any = None, **options: Any) -> Any:
@@ -175,6 +178,11 @@ class _Driver:
 def driver(*arguments: Any) -> Callable[[Callable[..., Any]], _Driver]:
     """Declare a driver by the numba types of what follows `value`."""
     return functools.partial(_Driver, loop=VALUE_SIGNATURE, arguments=arguments)
+
+
+def labellings_driver(*arguments: Any) -> Callable[[Callable[..., Any]], _Driver]:
+    """Declare a driver that is given a measure's `of_labellings`."""
+    return functools.partial(_Driver, loop=LABELLINGS_SIGNATURE, arguments=arguments)
 
 
 def row_driver(*arguments: Any) -> Callable[[Callable[..., Any]], _Driver]:

@@ -15,7 +15,7 @@ from hullcal._validation import InvalidInputError, check_single, warn
 Floats = NDArray[np.float64]
 
 #: What may hold of a measure; see `Measure`.
-Trait = Literal["residual", "derivatives", "easy", "ordered", "places", "rests"]
+Trait = Literal["residual", "derivatives", "ordered", "places", "rests"]
 
 
 class _Missing:
@@ -50,7 +50,6 @@ class Measure:
 
     - ``"residual"``: the value is a norm of a residual vector, from which an offset can be subtracted.
     - ``"derivatives"``: a search may rely on them.
-    - ``"easy"``: a short search finds as much as a long one; tests have the same power with either.
     - ``"ordered"``: the value depends on the order of the rows.
     - ``"places"``: the last float of `scratch` is the mark that `again` looks at.
     - ``"rests"``: the form over entries needs the sums of all other probabilities, class by class.
@@ -149,11 +148,11 @@ class Measure:
         """
         return None
 
-    def of_labellings(self, n_samples: int) -> Callable[..., None] | None:
-        """A loop that takes many labellings of so many rows together, if that spares much work.
+    def of_labellings(self, n_classes: int) -> Callable[..., None] | None:
+        """A loop that takes many labellings of the same rows together, if that spares much work.
 
-        of_labellings(mixed, labels, cases, parameters, out) leaves in `out` what `value` gives, up to
-        rounding, for labels[cases[0]], labels[cases[1]], ..., every row counting once. A labelling has
+        of_labellings(mixed, drawn, parameters, out) leaves in `out` what `value` gives, up to rounding,
+        for each column of `drawn`, (n_samples, n_labellings), every row counting once. A labelling has
         the same value, bit for bit, whatever the others.
         """
         return None

@@ -15,7 +15,7 @@ from hullcal._compiled.places import again
 from hullcal._compiled.sums import absolute_distance
 from hullcal.binning import bin_index
 from hullcal.measures._base import ROUNDING, Floats, Measure, as_floats
-from hullcal.measures._ece import ECE, hat_of, is_smooth, places_of
+from hullcal.measures._ece import ECE, hat_of, is_smooth, of_cells, places_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +55,9 @@ class ConfidenceECE(ECE):
         # Confidence, predicted class, gap, bin or hat, share in the next hat; strands; the mark.
         return 5 * n_samples + _STRANDS * (self.n_bins + 1) + 1
 
+    def of_labellings(self, n_classes: int) -> Callable[..., None] | None:
+        return None if type(self).value is not ConfidenceECE.value else _of_labellings
+
     def over_entries(self, n_classes: int, n_samples: int) -> Measure | None:
         if type(self).value is not ConfidenceECE.value:
             return None  # a subclass with a loop of its own
@@ -74,7 +77,8 @@ class ConfidenceECE(ECE):
     ) -> Floats:
         ends = np.searchsorted(rows, np.arange(n_samples), side="right")
         bins = self.parameters(np.empty((0, 0)))
-        return np.concatenate([[len(bins)], bins, as_floats(ends)])
+        numbers = np.concatenate([ends, classes])
+        return np.concatenate([[len(bins)], bins, as_floats(numbers)])
 
 
 @compiled_part
@@ -181,6 +185,24 @@ def _value(mixed, labels, row_weights, edges, offset, state, scratch):  # type: 
     return _finish(state, offset, edges, mixed.shape[1])
 
 
+@compiled_value
+def _of_labellings(mixed, drawn, edges, out):  # type: ignore[no-untyped-def]
+    n_samples = mixed.shape[1]
+    confidence, predicted = np.empty((1, n_samples)), np.empty(n_samples)
+    _top_class(mixed, confidence[0], predicted)
+    _of_top(confidence, predicted.astype(np.uint16), edges, drawn, out)
+
+
+@compiled
+def _of_top(confidence, predicted, edges, drawn, out):  # type: ignore[no-untyped-def]
+    n_samples, smooth = predicted.shape[0], is_smooth(edges)
+    places = np.empty((1, n_samples), dtype=np.uint32)
+    shares = np.empty((1 if smooth else 0, n_samples))
+    places_of(confidence[0], edges, places[0], shares.reshape(-1))
+    n_cells = edges.shape[0] - int(not smooth)
+    of_cells(confidence, predicted.reshape(1, n_samples), places, shares, n_cells, drawn, out)
+
+
 ConfidenceECE.value = staticmethod(_value)
 ConfidenceECE.accumulate = staticmethod(_accumulate)
 ConfidenceECE.finish = staticmethod(_finish)
@@ -238,6 +260,9 @@ class _OverEntries(ConfidenceECE):
     def scratch_size(self, n_classes: int, n_samples: int) -> int:
         return super().scratch_size(n_classes, self.n_rows)
 
+    def of_labellings(self, n_classes: int) -> Callable[..., None] | None:
+        return _of_labellings_of_entries
+
 
 @compiled_part
 def _top_entries(probabilities, ends, confidence, predicted):  # type: ignore[no-untyped-def]
@@ -255,7 +280,8 @@ def _top_entries(probabilities, ends, confidence, predicted):  # type: ignore[no
 @compiled_value
 def _value_of_entries(mixed, labels, row_weights, parameters, offset, state, scratch):  # type: ignore[no-untyped-def]
     n_samples, n_edges = row_weights.shape[0], int(parameters[0])
-    edges, ends = parameters[1 : n_edges + 1], parameters[n_edges + 1 :].view(np.uint32)
+    edges = parameters[1 : n_edges + 1]
+    ends = parameters[n_edges + 1 :].view(np.uint32)[:n_samples]
     rooms = _rooms(scratch, n_samples)
     confidence, predicted, _, places, shares, _ = rooms
     if not again(scratch):
@@ -264,6 +290,18 @@ def _value_of_entries(mixed, labels, row_weights, parameters, offset, state, scr
     fill(state, 0.0)
     _add_gaps(labels, row_weights, rooms, is_smooth(edges), state)
     return _finish(state, offset, edges, n_samples)
+
+
+@compiled_value
+def _of_labellings_of_entries(mixed, drawn, parameters, out):  # type: ignore[no-untyped-def]
+    n_samples, n_edges = drawn.shape[0], int(parameters[0])
+    numbers = parameters[n_edges + 1 :].view(np.uint32)
+    confidence, predicted = np.empty((1, n_samples)), np.empty(n_samples)
+    _top_entries(mixed[0], numbers[:n_samples], confidence[0], predicted)
+    classes = np.empty(n_samples, dtype=np.uint16)
+    for n in range(n_samples):
+        classes[n] = numbers[n_samples + int(predicted[n])]
+    _of_top(confidence, classes, parameters[1 : n_edges + 1], drawn, out)
 
 
 @compiled

@@ -15,7 +15,7 @@ from hullcal._compiled.places import again, all_once
 from hullcal._compiled.sums import absolute_distance
 from hullcal.binning import bin_index, bin_indices, edges
 from hullcal.measures._base import ROUNDING, Floats, Measure, Trait, as_floats
-from hullcal.measures._ece import ECE, is_smooth, places_of
+from hullcal.measures._ece import ECE, FEW_CLASSES, is_smooth, of_cells, places_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +57,11 @@ class ClasswiseECE(ECE):
         # Cells, and the shares in the next hats; what labels are added to, whether it is there; the mark.
         places = (n_classes * n_samples + 1) // 2 + self.smooth * n_classes * n_samples
         return places + self.state_size(n_classes) + 2
+
+    def of_labellings(self, n_classes: int) -> Callable[..., None] | None:
+        if type(self).value is not ClasswiseECE.value or n_classes > FEW_CLASSES:
+            return None
+        return _of_labellings
 
     def over_entries(self, n_classes: int, n_samples: int) -> Measure | None:
         if type(self).value is not ClasswiseECE.value:
@@ -163,6 +168,24 @@ def _value(mixed, labels, row_weights, edges, offset, state, scratch):  # type: 
     return _finish(state, offset, edges, mixed.shape[1])
 
 
+@compiled_value
+def _of_labellings(mixed, drawn, edges, out):  # type: ignore[no-untyped-def]
+    n_classes, n_samples = mixed.shape
+    smooth = is_smooth(edges)
+    n_cells = edges.shape[0] - int(not smooth)
+    cells = np.empty((n_classes, n_samples), dtype=np.uint32)
+    shares = np.empty((n_classes if smooth else 0, n_samples))
+    places_of(mixed.reshape(-1), edges, cells.reshape(-1), shares.reshape(-1))
+    classes = np.empty((n_classes, n_samples), dtype=np.uint16)
+    for k in range(n_classes):
+        for n in range(n_samples):
+            classes[k, n] = k
+            cells[k, n] += np.uint32(k * n_cells)
+    of_cells(mixed, classes, cells, shares, n_classes * n_cells, drawn, out)
+    for d in range(out.shape[0]):
+        out[d] /= n_classes
+
+
 ClasswiseECE.value = staticmethod(_value)
 ClasswiseECE.accumulate = staticmethod(_accumulate)
 ClasswiseECE.finish = staticmethod(_finish)
@@ -174,6 +197,9 @@ class _OverEntries(ClasswiseECE):
 
     of_draws: ClassVar[Callable[..., None]]
     n_all_classes: int
+
+    def of_labellings(self, n_classes: int) -> Callable[..., None] | None:
+        return None
 
     def state_size(self, n_classes: int) -> int:
         return super().state_size(self.n_all_classes)

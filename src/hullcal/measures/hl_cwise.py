@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -38,7 +39,7 @@ class HosmerLemeshow(Measure):
 
     name: ClassVar[str] = "hl_cwise"
     notion: ClassVar[str] = "classwise"
-    traits: ClassVar[frozenset[Trait]] = frozenset({"residual", "easy", "places"})
+    traits: ClassVar[frozenset[Trait]] = frozenset({"residual", "places"})
     n_bins: int = 10
 
     def __post_init__(self) -> None:
@@ -54,6 +55,9 @@ class HosmerLemeshow(Measure):
         # Expected sums; a sort; sorted probabilities and their rows, whether they are there; the mark.
         sorted_size = n_classes * n_samples + (n_classes * n_samples + 1) // 2
         return n_classes * self.n_bins + 3 * n_samples + 1 + sorted_size + 2
+
+    def of_labellings(self, n_classes: int) -> Callable[..., None] | None:
+        return None if type(self).value is not HosmerLemeshow.value else _of_labellings
 
 
 #: Element moves per row that insertion sort may spend before a full sort takes over.
@@ -211,6 +215,70 @@ def _value(mixed, labels, row_weights, parameters, offset, state, scratch):  # t
     if once:
         scratch[-2] = 1.0
     return _finish(state, expected, offset)
+
+
+@compiled_value
+def _of_labellings(mixed, drawn, parameters, out):  # type: ignore[no-untyped-def]
+    """g of each labelling, a column of `drawn`: rows are sorted once, and labels counted by vectors."""
+    n_classes, n_samples = mixed.shape
+    keys = np.empty(n_samples)
+    every, rows, buckets = np.empty((3, n_samples), dtype=np.uint32)
+    ends = np.empty(n_samples + 1, dtype=np.uint32)
+    for n in range(n_samples):
+        every[n] = n
+    for d in range(out.shape[0]):
+        out[d] = 0.0
+    for k in range(n_classes):
+        _sort(mixed[k], every, keys, rows, buckets, ends)
+        _add_class(keys, rows, drawn, np.uint16(k), int(parameters[0]), out)
+
+
+@compiled
+def _add_class(keys, rows, drawn, k, n_bins, out):  # type: ignore[no-untyped-def]
+    """Add the cells of one class, from its sorted probabilities."""
+    n_samples, n_labellings = drawn.shape
+    counts, of_group = np.zeros((2, n_labellings), dtype=np.int32)
+    shared = np.zeros(n_labellings)
+    j, size, filled, sum_p, start = 0, part_size(0, n_samples, n_bins), 0, 0.0, 0
+    while start < n_samples:
+        key, end = keys[start], start + 1
+        while end < n_samples and keys[end] == key:
+            end += 1
+        rest = group = end - start
+        whole = filled + group <= size
+        own = counts if whole else of_group
+        for i in range(start, end):
+            labels = drawn[rows[i]]
+            for d in range(n_labellings):
+                own[d] += np.int32(labels[d] == k)
+        start = end
+        while rest > 0:
+            share = min(rest, size - filled)
+            rest -= share
+            filled += share
+            sum_p += share * key
+            if not whole:
+                for d in range(n_labellings):
+                    shared[d] += share * of_group[d] / group
+            if filled == size:
+                _add_cell(counts, shared, size, sum_p / size, out)
+                j += 1
+                size, filled, sum_p = part_size(j, n_samples, n_bins), 0, 0.0
+        if not whole:
+            for d in range(n_labellings):
+                of_group[d] = 0
+
+
+@compiled
+def _add_cell(counts, shared, size, expected, out):  # type: ignore[no-untyped-def]
+    """Add (o - p)^2 / p of a cell for each labelling, and begin the next cell."""
+    for d in range(out.shape[0]):
+        observed = (counts[d] + shared[d]) / size
+        counts[d], shared[d] = 0, 0.0
+        if expected > 0.0:
+            out[d] += (observed - expected) ** 2 / expected
+        elif observed > 0.0:
+            out[d] = np.inf
 
 
 HosmerLemeshow.value = staticmethod(_value)

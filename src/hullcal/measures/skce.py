@@ -97,7 +97,7 @@ class SKCE(Measure):
     def traits(self) -> frozenset[Trait]:  # type: ignore[override]
         """Neighbours make the disjoint pairs, so that their order matters."""
         ordered: tuple[Trait, ...] = ("ordered",) if self.estimator == "ul" else ()
-        return frozenset(("residual", "derivatives", "easy", *ordered))
+        return frozenset(("residual", "derivatives", *ordered))
 
     def parameters(self, average: NDArray[np.floating]) -> Floats:
         kernel = kernel_named(self.kernel, self.bandwidth)
@@ -119,9 +119,8 @@ class SKCE(Measure):
             return 3 * (n_samples // 2)
         return _WORKSPACE + _packed_size(n_classes, n_samples)
 
-    def of_labellings(self, n_samples: int) -> Callable[..., None] | None:
-        # In a single block of rows there is little to share.
-        return _of_labellings if self.estimator != "ul" and n_samples > _COLUMNS else None
+    def of_labellings(self, n_classes: int) -> Callable[..., None] | None:
+        return _of_labellings_ul if self.estimator == "ul" else _of_labellings_of_pairs
 
     def no_offset(self, n_classes: int) -> Floats:
         return np.zeros(1 if self.estimator == "ul" else 0)
@@ -166,6 +165,31 @@ def _value_ul(mixed, labels, row_weights, parameters, offset, state, scratch):  
     state[0] = 0.0
     _accumulate_ul(mixed, labels, row_weights, parameters, state, scratch)
     return _finish_ul(state, offset, parameters, mixed.shape[1])
+
+
+@compiled_value
+def _of_labellings_ul(mixed, drawn, parameters, out):  # type: ignore[no-untyped-def]
+    n_classes, n_samples = mixed.shape
+    n_pairs, n_labellings = n_samples // 2, drawn.shape[1]
+    factor, product, scratch = np.zeros((3, n_pairs))
+    for k in range(n_classes):
+        for i in range(n_pairs):
+            p, q = mixed[k, 2 * i], mixed[k, 2 * i + 1]
+            factor[i] += 0.5 * abs(p - q)
+            product[i] += p * q
+    kernel_factors(factor, parameters[0], parameters[1], scratch)
+    first, second = np.empty((2, n_classes))
+    for d in range(n_labellings):
+        out[d] = 0.0
+    for i in range(n_pairs):
+        for k in range(n_classes):
+            first[k], second[k] = factor[i] * mixed[k, 2 * i], factor[i] * mixed[k, 2 * i + 1]
+        both, same = factor[i] * product[i], factor[i]
+        a, b = drawn[2 * i], drawn[2 * i + 1]
+        for d in range(n_labellings):
+            out[d] += both - first[b[d]] - second[a[d]] + (same if a[d] == b[d] else 0.0)
+    for d in range(n_labellings):
+        out[d] /= n_pairs
 
 
 # All pairs of rows, block by block: never an N×N array.
@@ -332,8 +356,8 @@ def _value_of_pairs(mixed, labels, row_weights, parameters, offset, state, scrat
 _STRIP = 16
 
 
-@compiled
-def _of_labellings(mixed, labels, cases, parameters, out):  # type: ignore[no-untyped-def]
+@compiled_value
+def _of_labellings_of_pairs(mixed, drawn, parameters, out):  # type: ignore[no-untyped-def]
     """g of several labellings of the same predictions, where every row counts once.
 
     With c = Γp, the sum over all pairs is that of p·c, less twice that of c at the labels, plus the
@@ -342,17 +366,19 @@ def _of_labellings(mixed, labels, cases, parameters, out):  # type: ignore[no-un
     value of another.
     """
     n_classes, n_samples = mixed.shape
+    n_labellings = drawn.shape[1]
     n_blocks = -(-n_samples // _COLUMNS)
     packed = np.empty(2 * n_classes * _SPACING * n_blocks)
-    _pack(mixed, labels[cases[0]], np.ones(n_samples), parameters, packed)
-    order = np.empty((cases.shape[0], n_samples), dtype=np.uint32)
-    begins = np.zeros((cases.shape[0], n_blocks + 1, n_classes), dtype=np.uint32)
-    for c in range(cases.shape[0]):
-        _sort_by_label(labels[cases[c]], order[c], begins[c])
+    labels = drawn.T.copy()
+    _pack(mixed, labels[0], np.ones(n_samples), parameters, packed)
+    order = np.empty((n_labellings, n_samples), dtype=np.uint32)
+    begins = np.zeros((n_labellings, n_blocks + 1, n_classes), dtype=np.uint32)
+    for c in range(n_labellings):
+        _sort_by_label(labels[c], order[c], begins[c])
     block, scratch = np.empty(_COLUMNS * _COLUMNS), np.empty(_STRIP * _COLUMNS)
     pair = np.empty(_BLOCK)
     expected = np.zeros((n_classes, n_samples))
-    same_label = np.zeros(cases.shape[0])
+    same_label = np.zeros(n_labellings)
     for bj in range(n_blocks):
         j0, j1 = bj * _COLUMNS, min((bj + 1) * _COLUMNS, n_samples)
         size = np.uint64(j1 - j0)
@@ -375,13 +401,13 @@ def _of_labellings(mixed, labels, cases, parameters, out):  # type: ignore[no-un
                         for j in range(size):
                             scratch[j * n_rows + i] = strip[i * size + j]
                     _add_products(scratch, mixed, j0, j1, expected, first, last)
-            for c in range(cases.shape[0]):
+            for c in range(n_labellings):
                 same_label[c] += _sum_of_same(block, size, order[c], begins[c], bi, bj)
     both = 0.0
     for k in range(n_classes):
         both += dot(mixed[k], expected[k])
-    for c in range(cases.shape[0]):
-        own = labels[cases[c]]
+    for c in range(n_labellings):
+        own = labels[c]
         one, diagonal = 0.0, 0.0
         for n in range(n_samples):
             one += expected[own[n], n]

@@ -64,7 +64,7 @@ class Minimizer:
     needs: ClassVar[frozenset[str]] = frozenset()
     #: Evaluations of g when `max_evaluations` is left open: by itself, inside a test, and inside a test
     #: of a measure that is easily searched.
-    budgets: ClassVar[tuple[int, int, int]] = (10_000, 1_000, 1_000)
+    budgets: ClassVar[tuple[int, int]] = (10_000, 1_000)
     max_evaluations: int | None = None
 
     def __post_init__(self) -> None:
@@ -77,11 +77,11 @@ class Minimizer:
         """The values that plain names stand for."""
         return (cls(),)
 
-    def budgeted(self, *, in_test: bool, easy: bool = False) -> Self:
-        """This search with its budget settled; `easy` says what kind of function it will meet."""
+    def budgeted(self, *, in_test: bool) -> Self:
+        """This search with its budget settled."""
         if self.max_evaluations is not None:
             return self
-        return replace(self, max_evaluations=self.budgets[in_test + (in_test and easy)])
+        return replace(self, max_evaluations=self.budgets[in_test])
 
     def evaluations(self, n_members: int) -> int:
         """About how many evaluations of g a search takes, once its budget is settled."""

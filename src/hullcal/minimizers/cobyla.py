@@ -30,7 +30,7 @@ class Cobyla(Minimizer):
     """
 
     name: ClassVar[str] = "cobyla"
-    budgets: ClassVar[tuple[int, int, int]] = (1_000, 1_000, 1_000)
+    budgets: ClassVar[tuple[int, int]] = (1_000, 1_000)
     library: Literal["scipy", "nlopt"] = "scipy"
 
     def __post_init__(self) -> None:

@@ -41,7 +41,7 @@ class Pairwise(Minimizer):
     name: ClassVar[str] = "pairwise"
     needs: ClassVar[frozenset[str]] = frozenset({"measure", "predictions"})
     # Tests by SKCE and by Hosmer-Lemeshow have the same power at 40 or 60 to 200 evaluations.
-    budgets: ClassVar[tuple[int, int, int]] = (10_000, 200, 50)
+    budgets: ClassVar[tuple[int, int]] = (10_000, 200)
 
     def search(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
         assert self.max_evaluations is not None
@@ -55,7 +55,7 @@ class Pairwise(Minimizer):
             objective.parameters,
             objective.offset,
             *objective.sizes,
-            objective.starts(),
+            np.concatenate([objective.starts(), objective.likeliest()], axis=1),
             key,
             self.max_evaluations,
             minima.weights,

@@ -23,7 +23,7 @@ class Random(Minimizer):
     """
 
     name: ClassVar[str] = "random"
-    budgets: ClassVar[tuple[int, int, int]] = (10_000, 300, 300)
+    budgets: ClassVar[tuple[int, int]] = (10_000, 300)
 
     def search(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
         assert self.max_evaluations is not None

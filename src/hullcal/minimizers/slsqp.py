@@ -46,7 +46,7 @@ class Slsqp(Minimizer):
 
     def search(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
         minima = Minima.empty(objective.n_cases, objective.n_members)
-        starts = objective.starts()
+        starts = np.concatenate([objective.starts(), objective.likeliest()], axis=1)
         assert self.max_evaluations is not None
         for case in range(objective.n_cases):
             minima.values[case] = np.inf

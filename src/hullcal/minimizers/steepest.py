@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -18,63 +18,56 @@ Ends = tuple[Floats, Floats, NDArray[np.int64], NDArray[np.bool_]]
 _FIRST_STEP, _SHRINK, _LAST_STEP = 0.15, 3.0, 0.004
 #: Values that differ by less are the same: rounding of sums must not choose between moves.
 _TIE = 1e-12
-#: Members that are starts, if there are more.
-_MOST_MEMBERS = 10
+#: Members that are starts, if there are more; ends from which the data are searched further.
+_MOST_MEMBERS, _PROMISING = 10, 6
 
 
 @dataclass(frozen=True, kw_only=True)
 class Steepest(Minimizer):
     r"""Descent by the best of all moves, from several starts: a function of the data.
 
-    The starts are the mean, weights of nearly maximum likelihood, each member (of more than ten, those
-    with the smallest g) and half-way from the mean to it. From a start, with a step s = 0.15, g is
+    The starts are the mean, each member (of more than ten, those with the smallest g) and half-way from
+    the mean to it. From a start, with a step s = 0.15, g is
     evaluated after every move towards a member, :math:`(1-s)\lambda + s e_m`, and away from it,
     :math:`(1+a)\lambda - a e_m` with :math:`a = \min(s, \lambda_m/(1-\lambda_m))`. The best move is taken
     if it lowers g; otherwise s is divided by three. A start ends at s < 0.004, or after the round in
     which it has spent `max_evaluations`; it has *converged* if it ended by the step.
 
     A test that searches its replicates compares the mean of the smallest quarter of the ends, after 15
-    evaluations a start (10 for Hosmer-Lemeshow and SKCE): dropping a few rows moves it less than the
-    smallest end. The best weights of the data are those of the smallest end of a longer search,
-    `best_evaluations` a start (150, or `max_evaluations` if that is given). No order of rows or members
-    changes either: values within 1e-12 are a tie, which the member with the lower number wins, and
-    members are numbered by their predictions (`hullcal.distinct`).
+    evaluations a start: dropping a few rows moves it less than the smallest end, and as no start depends
+    on labels, replicates share their first round, in which most of them end. The best weights of the
+    data are those of the smallest end of a second search, which goes on from the six smallest ends
+    and from weights of nearly maximum likelihood, with `best_evaluations` a start (150, or
+    `max_evaluations` if that is given). No order of rows or members changes either: values within 1e-12
+    are a tie, which the member with the lower number wins, and members are numbered by their predictions
+    (`hullcal.distinct`).
     """
 
     name: ClassVar[str] = "steepest"
-    # Hosmer-Lemeshow and SKCE cost far more, and one round of moves serves them as well.
-    budgets: ClassVar[tuple[int, int, int]] = (150, 15, 10)
+    budgets: ClassVar[tuple[int, int]] = (150, 15)
     best_evaluations: int | None = None
 
-    def budgeted(self, *, in_test: bool, easy: bool = False) -> Self:
+    def budgeted(self, *, in_test: bool) -> Self:
+        # A search by itself is that of the data in a test, so that both find the same weights.
         best = self.best_evaluations or self.max_evaluations or self.budgets[0]
-        settled = super().budgeted(in_test=in_test, easy=easy)
-        return replace(settled, best_evaluations=best)
+        return replace(super().budgeted(in_test=True), best_evaluations=best)
 
     def best(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
-        found = replace(self, max_evaluations=self.best_evaluations).minimize(objective, key)
+        found = self.observed(objective, key)
         return replace(found, means=found.values)
 
     def observed(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
-        compared = self.minimize(objective, key)
-        if objective.n_members == 1 or self.best_evaluations == self.max_evaluations:
-            return compared
-        best = self.best(objective, key)
-        n_evaluations = compared.n_evaluations + best.n_evaluations
-        # A longer search may pass by what a shorter one has found; the data are one case.
-        if compared.values[0] < best.values[0]:
-            best = compared
-        return replace(best, means=compared.means, n_evaluations=n_evaluations)
+        return _Further(**asdict(self)).minimize(objective, key)
 
     def evaluations(self, n_members: int) -> int:
         a_round = 2 * n_members
-        return (2 * min(_MOST_MEMBERS, n_members) + 2) * max(self.max_evaluations or 1, a_round)
+        return (2 * min(_MOST_MEMBERS, n_members) + 1) * max(self.max_evaluations or 1, a_round)
 
     def starts(self, objective: Function) -> tuple[Floats, NDArray[np.int64]]:
         """Where each case begins, (n_cases, n_starts, n_members), and numbers that tell starts apart."""
         own = objective.starts()
         n_cases, n_own, n_members = own.shape
-        if n_own > 2:
+        if n_own > 1:
             # Settled by whoever made the objective.
             return own, np.tile(np.arange(n_own), (n_cases, 1))
         members = np.tile(np.arange(n_members), (n_cases, 1))
@@ -87,29 +80,19 @@ class Steepest(Minimizer):
             members = np.argsort(ranks, axis=1, kind="stable")[:, :_MOST_MEMBERS]
         vertices = np.eye(n_members)[members]
         ways = 0.5 * vertices + 0.5 / n_members
-        n_usual = np.tile(2 * n_members + np.arange(2), (n_cases, 1))
-        numbers = np.hstack([n_usual, members, n_members + members])
+        mean = np.full((n_cases, 1), 2 * n_members)
+        numbers = np.hstack([mean, members, n_members + members])
         return np.concatenate([own, vertices, ways], axis=1), numbers
 
     def search(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
+        return _summary(*self.ends_of_starts(objective))
+
+    def ends_of_starts(self, objective: Function) -> Ends:
+        """Where each start of each case ends; see `ends`."""
         weights, values, spent, converged = self.ends(objective, *self.starts(objective))
-        n_starts, n_cases, n_members = weights.shape
-        cases = np.arange(n_cases)
-        best = np.argmax(values <= values.min(axis=0) + _TIE, axis=0)
-        smaller = np.sort(values, axis=0)[: -(-n_starts // 4)]
-        # One by one: the order in which numpy adds depends on the number of cases.
-        total = np.zeros(n_cases)
-        for own in smaller:
-            total += own
-        lowest = values[best, cases]
-        return Minima(
-            weights=weights[best, cases],
-            values=lowest,
-            # Rounding, or a tie, must not put a mean below the smallest.
-            means=np.maximum(total / len(smaller), lowest),
-            n_evaluations=spent.sum(axis=0) + n_members * (n_members > _MOST_MEMBERS),
-            converged=converged[best, cases],
-        )
+        if objective.n_members > _MOST_MEMBERS:
+            spent[0] += objective.n_members  # evaluated to choose among them
+        return weights, values, spent, converged
 
     def ends(self, objective: Function, starts: Floats, numbers: NDArray[np.int64]) -> Ends:
         """Where each start of each case ends: weights, values, evaluations and whether it converged.
@@ -167,6 +150,45 @@ class Steepest(Minimizer):
             spent.reshape(shape),
             (steps < _LAST_STEP).reshape(shape),
         )
+
+
+class _Further(Steepest):
+    """The search of the data alone: that of replicates, and a second one from its best ends."""
+
+    def search(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
+        weights, values, spent, converged = self.ends_of_starts(objective)
+        first = _summary(weights, values, spent, converged)
+        best = np.argsort(np.round(values / _TIE), axis=0, kind="stable")[:_PROMISING]
+        promising = np.take_along_axis(weights, best[:, :, np.newaxis], axis=0).transpose(1, 0, 2)
+        starts = np.concatenate([objective.likeliest(), promising], axis=1)
+        numbers = np.tile(np.arange(starts.shape[1]), (objective.n_cases, 1))
+        longer = replace(self, max_evaluations=self.best_evaluations)
+        second = _summary(*longer.ends(objective, starts, numbers))
+        n_evaluations = first.n_evaluations + second.n_evaluations
+        return replace(second, means=first.means, n_evaluations=n_evaluations)
+
+
+def _summary(
+    weights: Floats, values: Floats, spent: NDArray[np.int64], converged: NDArray[np.bool_]
+) -> Minima:
+    """The smallest end of each case, and the mean of the smallest quarter."""
+    n_starts, n_cases, _ = weights.shape
+    cases = np.arange(n_cases)
+    best = np.argmax(values <= values.min(axis=0) + _TIE, axis=0)
+    smaller = np.sort(values, axis=0)[: -(-n_starts // 4)]
+    # One by one: the order in which numpy adds depends on the number of cases.
+    total = np.zeros(n_cases)
+    for own in smaller:
+        total += own
+    lowest = values[best, cases]
+    return Minima(
+        weights=weights[best, cases],
+        values=lowest,
+        # Rounding, or a tie, must not put a mean below the smallest.
+        means=np.maximum(total / len(smaller), lowest),
+        n_evaluations=spent.sum(axis=0),
+        converged=converged[best, cases],
+    )
 
 
 def _amounts(weights: Floats, steps: Floats) -> Floats:

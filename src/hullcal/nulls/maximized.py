@@ -48,7 +48,8 @@ class Maximized(Null):
         """The combination with the largest p-value, and g there."""
         best = minimizer.best(objective, loop.key)
         # Where g is smallest the p-value is often large: one more start.
-        starts = np.concatenate([objective.starts(), best.weights[:, np.newaxis]], axis=1)
+        own = objective.starts(), objective.likeliest(), best.weights[:, np.newaxis]
+        starts = np.concatenate(own, axis=1)
         # Most searches converge before that; progress counts these.
         budget = min(minimizer.max_evaluations or 1, _USUAL * objective.n_members)
         ranked = _Rank(objective, starts, loop, budget)
@@ -92,6 +93,9 @@ class _Rank(Function):
 
     def starts(self) -> Floats:
         return self._starts
+
+    def likeliest(self) -> Floats:
+        return np.empty((self.n_cases, 0, self.n_members))  # among the starts
 
     def score(self, weights: Floats) -> float:
         """The score of a combination, from g of the data and of labels drawn from it."""

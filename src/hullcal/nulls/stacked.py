@@ -72,7 +72,7 @@ class Stacked(Null):
             replicate = of_combination(first, last)
             assert isinstance(replicate, InMemory)
             bent.turn(replicate.labels, loop.key, first)
-            return replicate
+            return replicate  # nothing has looked at its labels before
 
         return draw
 

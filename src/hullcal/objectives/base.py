@@ -46,13 +46,16 @@ class Function(ABC):
         values[rows, columns] = self.values(points, cases[rows])
         return values
 
-    @abstractmethod
     def starts(self) -> Floats:
         """Where a search of each case begins, (n_cases, n_starts, n_members).
 
-        Two starts are the mean and a few steps towards maximum likelihood, to which a search may add
-        its own; more are settled.
+        That is the mean, to which a search may add its own; more are settled.
         """
+        return np.full((self.n_cases, 1, self.n_members), 1.0 / self.n_members)
+
+    @abstractmethod
+    def likeliest(self) -> Floats:
+        """Weights of nearly maximum likelihood, a further start, (n_cases, 1, n_members)."""
 
     def parts(self) -> Sequence[Function]:
         """Functions to be searched in the place of this one: all its cases, in order."""

@@ -432,11 +432,11 @@ class Chunked(Objective):
             values[here] = self._finished(self.passes.total(job))
         return values
 
-    def starts(self) -> Floats:
-        mean = weights = np.full((self.n_cases, self.n_members), 1.0 / self.n_members)
+    def likeliest(self) -> Floats:
+        weights = np.full((self.n_cases, self.n_members), 1.0 / self.n_members)
         for _ in range(START_ITERATIONS):
             weights, _, _ = self._em(self.cases, weights)
-        return np.stack([mean, weights], axis=1)
+        return weights[:, np.newaxis]
 
     def maximum_likelihood(self) -> Floats:
         weights = np.full((1, self.n_members), 1.0 / self.n_members)

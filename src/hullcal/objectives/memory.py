@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._compiled.jit import F1, F2, F3, I2, INT, L1, driver
+from hullcal._compiled.jit import F1, F2, F3, H2, I2, INT, L1, compiled, driver, labellings_driver
 from hullcal._compiled.mixing import (
     blend,
     cumulate,
@@ -40,8 +41,11 @@ Floats = NDArray[np.float64]
 
 #: Bytes of working memory that need no thought.
 _ROOM = 2**27
-#: Fewest replicates searched at a time by a measure that takes labellings together.
-_LABELLINGS = 40
+#: Fewest replicates searched at a time by a measure that takes labellings together, and what their
+#: number is rounded up to, so that whole vectors of them are compared.
+_LABELLINGS, _VECTOR = 128, 32
+#: As many as 16 bits can tell apart.
+_MOST_CLASSES = 2**16
 #: From so many classes on it pays to find a label without looking at all of them.
 _MANY_CLASSES = 50
 
@@ -59,9 +63,9 @@ class InMemory(Objective):
     offset: Floats
     #: Where there are many classes: all that the measure has to look at.
     entries: Entries | None = None
-    #: Where searches begin, if that is settled.
-    settled_starts: Floats | None = None
-    #: Whether cases are labellings that were drawn for the same rows.
+    #: What has all predictions, if this one has but a few entries of them.
+    whole: InMemory | None = None
+    #: Whether cases are labellings drawn for the same rows, each of which counts once.
     labels_drawn: bool = False
 
     def __post_init__(self) -> None:
@@ -77,7 +81,7 @@ class InMemory(Objective):
     def together(self, n_evaluations: int | None) -> int:
         if n_evaluations is None:
             return max(1, READ_AT_ONCE // (work_of_passes(self) or self.members.size))
-        fewest = _LABELLINGS if self.measure.of_labellings(self.n_samples) else 1
+        fewest = _LABELLINGS if self.measure.of_labellings(self.n_classes) else 1
         return max(fewest, READ_AT_ONCE // (self.size * n_evaluations))
 
     def threads(self, wanted: int) -> int:
@@ -91,13 +95,12 @@ class InMemory(Objective):
             return wanted
         return max(1, min(wanted, int(self.members.nbytes) // (4 * needed)))
 
-    def parts(self, *, starts: bool = True) -> list[InMemory]:
-        """This one itself, unless its measure can do with a few entries of the predictions.
-
-        Then `starts` are settled from all of them.
-        """
+    def parts(self) -> list[InMemory]:
+        """This one itself, unless its measure can do with a few entries of the predictions."""
         entries = self.entries
-        if entries is None:
+        if entries is None or (
+            self._of_labellings is not None and not entries.measure.of_labellings(self.n_classes)
+        ):
             return [self]
         condensed = replace(
             self,
@@ -106,7 +109,7 @@ class InMemory(Objective):
             labels=entries.positions(self.labels),
             parameters=entries.parameters,
             entries=None,
-            settled_starts=self.starts() if starts else None,
+            whole=self,
         )
         if not entries.has_rests or self._rows_count_once:
             return [condensed]
@@ -117,19 +120,34 @@ class InMemory(Objective):
 
     def only(self, cases: slice) -> InMemory:
         """Some of the cases."""
-        starts = None if self.settled_starts is None else self.settled_starts[cases]
+        whole = None if self.whole is None else self.whole.only(cases)
         labels, row_weights = self.labels[cases], self.row_weights[cases]
-        return replace(self, labels=labels, row_weights=row_weights, settled_starts=starts)
+        return replace(self, labels=labels, row_weights=row_weights, whole=whole)
 
     @property
     def _rows_count_once(self) -> bool:
         return bool((self.row_weights == 1.0).all())
 
+    @cached_property
+    def _of_labellings(self) -> Callable[..., None] | None:
+        """The measure's loop over many labellings, if it has one and cases are that."""
+        possible = self.labels_drawn and not self.offset.any() and self.n_classes <= _MOST_CLASSES
+        return self.measure.of_labellings(self.n_classes) if possible else None
+
+    @cached_property
+    def _labels_by_row(self) -> NDArray[np.uint16]:
+        """Classes of the labels, (n_samples, n_cases rounded up to whole vectors)."""
+        labels = (self.whole or self).labels
+        n_columns = -(-len(labels) // _VECTOR) * _VECTOR
+        by_row = np.zeros((labels.shape[1], n_columns), dtype=np.uint16)
+        by_row[:, : len(labels)] = labels.T
+        return by_row
+
     def moves(self, bases: Floats, cases: Integers, amounts: Floats) -> Floats:
         out = np.empty((len(bases), max(1, amounts.shape[1])))
-        of_labellings = self.measure.of_labellings(self.n_samples)
-        if self.labels_drawn and of_labellings is not None and len(self.offset) == 0:
-            self._evaluate_labellings(of_labellings, bases, cases, amounts, out)
+        if self._of_labellings is not None:
+            data = self.members, self._labels_by_row, self.parameters
+            _evaluate_labellings(self._of_labellings, *data, bases, cases, amounts, out)
             return out
         _evaluate(
             self.measure.value,
@@ -147,32 +165,6 @@ class InMemory(Objective):
         )
         return out
 
-    def _evaluate_labellings(
-        self,
-        of_labellings: Callable[..., None],
-        bases: Floats,
-        cases: Integers,
-        amounts: Floats,
-        out: Floats,
-    ) -> None:
-        """The same by a loop that takes all labellings of a combination together."""
-        flat_members = self.members.reshape(self.n_members, -1)
-        trial = np.empty(self.members.shape[1:])
-        first = 0
-        while first < len(bases):
-            last = end_of_group(bases, amounts, first)
-            base = self.mixed(bases[first])
-            for c in range(out.shape[1]):
-                mixed, values = base, np.full(last - first, np.inf)
-                if amounts.shape[1] > 0:
-                    mixed = trial
-                    blend(base.ravel(), flat_members, c // 2, amounts[first, c], trial.ravel())
-                if amounts.shape[1] == 0 or amounts[first, c] != 0.0:
-                    own = cases[first:last]
-                    of_labellings(mixed, self.labels, own, self.parameters, values)
-                out[first:last, c] = values
-            first = last
-
     def at(self, weights: Floats) -> Floats:
         objective, entries = self, self.entries
         if entries is not None and entries.has_rests and not self._rows_count_once:
@@ -183,7 +175,7 @@ class InMemory(Objective):
             objective = replace(self, members=self.mixed(weights)[np.newaxis], entries=combined)
             weights = np.ones(1)
         found = []
-        for part in objective.parts(starts=False):
+        for part in objective.parts():
             # Mixed once for all cases.
             alone = replace(part, members=part.mixed(weights)[np.newaxis])
             found.append(alone.values(np.ones((part.n_cases, 1)), np.arange(part.n_cases)))
@@ -195,14 +187,13 @@ class InMemory(Objective):
         mix(self.members, weights, out)
         return out
 
-    def starts(self) -> Floats:
-        if self.settled_starts is not None:
-            return self.settled_starts
-        likeliest = np.empty((self.n_cases, self.n_members))
+    def likeliest(self) -> Floats:
+        if self.whole is not None:
+            return self.whole.likeliest()
+        weights = np.empty((self.n_cases, self.n_members))
         data = self.members, self.labels, self.row_weights
-        maximum_likelihoods(*data, START_ITERATIONS, likeliest)
-        mean = np.full(likeliest.shape, 1.0 / self.n_members)
-        return np.stack([mean, likeliest], axis=1)
+        maximum_likelihoods(*data, START_ITERATIONS, weights)
+        return weights[:, np.newaxis]
 
     def maximum_likelihood(self) -> Floats:
         weights = np.empty(self.n_members)
@@ -295,3 +286,50 @@ def _evaluate(  # type: ignore[no-untyped-def]
                     parameters, offset, state, scratch,
                 )  # fmt: skip
         first = last
+
+
+@labellings_driver(F3, H2, F1, F2, L1, F2, F2)
+def _evaluate_labellings(  # type: ignore[no-untyped-def]
+    of_labellings, members, drawn, parameters, bases, cases, amounts, out
+):
+    """The same by a loop that takes all labellings at a combination together."""
+    n_members, n_classes, n_columns = members.shape
+    n_samples = drawn.shape[0]
+    flat_members = members.reshape(n_members, n_classes * n_columns)
+    base, trial = np.empty(n_classes * n_columns), np.empty(n_classes * n_columns)
+    n_moves = amounts.shape[1]
+    first = 0
+    while first < bases.shape[0]:
+        last = end_of_group(bases, amounts, first)
+        n_cases = last - first
+        own = drawn
+        if not _in_order(cases, first, last) or n_cases < drawn.shape[1] - _VECTOR:
+            width = n_cases if n_cases == 1 else -(-n_cases // _VECTOR) * _VECTOR
+            own = np.zeros((n_samples, width), dtype=np.uint16)
+            for n in range(n_samples):
+                for b in range(n_cases):
+                    own[n, b] = drawn[n, cases[first + b]]
+        values = np.empty(own.shape[1])
+        mix(members, bases[first], base.reshape(n_classes, n_columns))
+        for c in range(max(1, n_moves)):
+            mixed = base
+            if n_moves > 0:
+                amount = amounts[first, c]
+                if amount == 0.0:
+                    out[first:last, c] = np.inf
+                    continue
+                blend(base, flat_members, np.uint64(c // 2), amount, trial)
+                mixed = trial
+            of_labellings(mixed.reshape(n_classes, n_columns), own, parameters, values)
+            for b in range(n_cases):
+                out[first + b, c] = values[b]
+        first = last
+
+
+@compiled
+def _in_order(cases, first, last):  # type: ignore[no-untyped-def]
+    """Whether these are the first cases, one by one."""
+    others = 0
+    for b in range(first, last):
+        others += int(cases[b] != b - first)
+    return others == 0

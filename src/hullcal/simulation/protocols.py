@@ -145,7 +145,7 @@ class RightClosedECE(ConfidenceECE):
 class FirstClassHosmerLemeshow(HosmerLemeshow):
     """Hosmer–Lemeshow with the bins of the first class for all classes, on counts; ties are cut."""
 
-    traits: ClassVar[frozenset[Trait]] = frozenset({"easy", "ordered"})
+    traits: ClassVar[frozenset[Trait]] = frozenset({"ordered"})
 
 
 @compiled_value
