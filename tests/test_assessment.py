@@ -246,6 +246,17 @@ def test_of_one_classifier_the_first_two_questions_are_the_same():
     assert "combination" not in found.summary()
 
 
+def test_where_members_do_not_differ_the_truth_implies_a_calibrated_average():
+    """By chance the measure finds less likely here what the likelihood does not: p = .01 and .91."""
+    probs = np.random.default_rng(240).dirichlet([1, 1, 1], size=60)
+    labels = draw_labels(probs, np.random.default_rng(340))
+    for members in (probs, np.stack([probs, probs], axis=1)):
+        found = assess(members, labels, n_resamples=99, rng=0)
+        own = found.average.result.pvalue
+        assert own < found.truth.pvalue == found.average.pvalue == found.calibrated.pvalue
+        assert found.average.headline == "Not rejected"
+
+
 @pytest.mark.parametrize("question", ["average", "calibrated", "truth"])
 def test_a_question_alone_is_answered_alone(question):
     members, labels = near_a_truth(n=80)

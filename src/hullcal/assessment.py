@@ -293,10 +293,12 @@ def _concluded(
     """Answers with the size of effects, and with what could have been detected where nothing was."""
     effect = _effect(data, tests, found)
     answers: dict[str, Answer] = {}
+    # A calibrated average is a calibrated combination, and so is the truth: it is the average itself
+    # where members do not differ.
+    implied = ["calibrated"] if len(data.distinct.positions) > 1 else ["average", "calibrated"]
     for question in ("truth", "average", "calibrated"):
         if question in found:
-            # A calibrated average is a calibrated combination, and so is the truth.
-            implied_by = tuple(answers.values()) if question == "calibrated" else ()
+            implied_by = tuple(answers.values()) if question in implied else ()
             size = _size(question, effect)
             answers[question] = Answer(
                 question,
@@ -316,7 +318,7 @@ def _detections(
     """What these rows could have detected, for every question where nothing is rejected.
 
     Labels from the average at a temperature go through all tests that decide, against the critical
-    values that were found; a combination is rejected only if what implies it is rejected, too.
+    values that were found; a claim is rejected only if what implies it is rejected, too.
     """
     unclear = [name for name, answer in answers.items() if answer.headline == NOT_REJECTED]
     deciding = {}
@@ -338,13 +340,14 @@ def _detections(
 
     def rejected(draw: int) -> dict[str, bool]:
         labels = draw_labels(truth, np.random.default_rng([first.seed, draw])).astype(np.int32)
-        found = {
+        own = {
             name: not pvalues.exceeds(critical[name], test.statistic(labels, first.seed))
             for name, test in deciding.items()
         }
-        if "calibrated" in found:
-            found["calibrated"] = all(found.values())
-        return found
+        return {
+            name: own[name] and all(own[each.question] for each in answer.implied_by)
+            for name, answer in answers.items()
+        }
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HullcalWarning)  # each was said of the data
