@@ -193,6 +193,21 @@ def test_odd_sets_are_tested_without_nan(probs, labels):
     assert not np.isnan([*found.weights, *found.pool, found.temperature]).any()
 
 
+@pytest.mark.parametrize("least", [5e-324, 1e-310, 1e-300])
+def test_a_label_of_the_least_probability_is_evidence_and_no_nan(least):
+    # Half of the smallest double is 0, and so was its share in any combination of more members.
+    probs = np.concatenate([members(200, 8, 2), np.full((200, 8, 1), least)], axis=2)
+    labels = drawn(probs[:, :, :2], np.full(8, 1 / 8))
+    labels[3] = 2
+    found = judged(probs, labels)
+    assert (found.impossible, found.pvalue) == ((), 1 / 20)
+    monitor = hc.Monitor(n_members=8, n_classes=3)
+    monitor.update(probs, labels)
+    for each in (found.statistic, found.log_evalue, -found.log_likelihood, monitor.log_evalue):
+        assert 600 < each < 1000
+    assert hc.io.from_json(hc.io.to_json(found)) == [found]
+
+
 def test_labels_against_the_predictions_have_the_largest_temperature():
     probs = np.array([[[0.9, 0.1]], [[0.2, 0.8]]] * 30)
     found = judged(probs, [1, 0] * 30)
