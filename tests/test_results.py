@@ -277,6 +277,18 @@ def test_what_is_written_keeps_to_its_published_schema(name):
         assert not judge.is_valid(damaged), place
 
 
+@pytest.mark.parametrize(
+    ("name", "odd"),
+    [("statistic", "NaN"), ("log_evalue", "NaN"), ("pool", ["NaN"] * 4), ("pool", [0.0])],
+)
+def test_numbers_of_a_likelihood_test_that_none_gives_are_refused(name, odd):
+    members, _ = data()
+    text = json.loads(hc.io.to_json(hc.truth_test(members, labels_of(members), n_resamples=0)))
+    text["results"][0][name] = odd
+    with pytest.raises(InvalidInputError, match=f"`{name}` is"):
+        hc.io.from_json(json.dumps(text))
+
+
 # In words
 
 
