@@ -220,7 +220,7 @@ def _check(result: Any) -> None:
         "alpha": 0 < getattr(result, "alpha", 0.5) < 1,
         "weights": weights is None or check_weights(weights, len(weights)) is not None,
         "members": members is None or weights is None or len(members) == len(weights),
-        "pool": not hasattr(result, "pool") or result.pool.shape == (1 + len(weights),),
+        "pool": not hasattr(result, "pool") or len(result.pool) == 1 + len(result.weights),
         "n_samples": getattr(result, "n_samples", 1) >= 1,
         "n_classes": getattr(result, "n_classes", 2) >= 2,
     }
