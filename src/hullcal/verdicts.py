@@ -30,6 +30,7 @@ from hullcal.words import (
     in_html,
     measure_in_words,
     rows_in_words,
+    stopped_early,
     verdict,
     weights_in_words,
 )
@@ -424,8 +425,7 @@ def advice(answers: dict[str, Answer], effect: Effect | None) -> tuple[str, ...]
         results = [result for answer in answers.values() for result in answer.results]
         n = 10 * (max(result.n_resamples for result in results) + 1) - 1
         # Those that stopped early would stop there again.
-        stopped = any(r.n_resamples < r.settings.get("n_resamples", 0) for r in results)
-        also = f" and `stop_after={n}`" * stopped
+        also = f" and `stop_after={n}`" * any(map(stopped_early, results))
         steps.append(f"Repeat with `n_resamples={n}`{also}, to decide what is borderline.")
     if INCONCLUSIVE in heads.values():
         steps.append(
