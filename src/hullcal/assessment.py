@@ -115,7 +115,10 @@ def assess(
     ('Not rejected', 'Not rejected', 'Not rejected')
     """
     chosen = [measure_room.resolve(each) for each in _listed(measures, "measures")]
-    asked = [_question(each) for each in _listed(questions, "questions")]
+    asked = _listed(questions, "questions")
+    for each in asked:
+        if not isinstance(each, str) or each not in QUESTIONS:
+            raise unknown("question", each, QUESTIONS)
     reference = None if null is None else null_room.resolve(null)
     search = minimizers.resolve(minimizer)
     alpha = check_level(alpha, 0)
@@ -170,11 +173,6 @@ class _Test:
 
     def __str__(self) -> str:
         return f"{self.question}, {self.measure.name if self.measure else 'likelihood'}"
-
-    def check(self) -> None:
-        """Refuse what these data have no answer to."""
-        if self.measure is not None:
-            settled(self.data, self.measure, self.null, self.minimizer)
 
     @property
     def stops(self) -> bool:
@@ -256,10 +254,9 @@ def _assessed(
         # Each test will say again what it has to say of the data.
         warnings.simplefilter("ignore", HullcalWarning)
         for test in tests:
-            test.check()
-    total = float(
-        sum(test.work * loop.n_resamples for test, loop in zip(tests, loops, strict=True))
-    )
+            if test.measure is not None:
+                settled(test.data, test.measure, test.null, test.minimizer)
+    total = float(sum(test.work for test in tests)) * loops[0].n_resamples
     before, found = 0.0, dict[str, list[Tested]]()
     for test, loop in zip(tests, loops, strict=True):
         part = _part_of(report, str(test), before, test.work, total)
@@ -388,12 +385,6 @@ def _enough(n_resamples: int, alpha: float, n_measures: int) -> int:
             f"{n_resamples} resamples cannot decide at {alpha:g}{several}; {least} are run instead."
         )
     return least
-
-
-def _question(name: Any) -> str:
-    if not isinstance(name, str) or name not in QUESTIONS:
-        raise unknown("question", name, QUESTIONS)
-    return name
 
 
 def _listed(given: Any, parameter: str) -> list[Any]:
