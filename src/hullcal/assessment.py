@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import textwrap
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal import io, minimizers, pvalues, uncertainty
 from hullcal import measures as measure_room
+from hullcal import minimizers, pvalues
 from hullcal import nulls as null_room
 from hullcal._validation import (
     HullcalWarning,
@@ -37,22 +36,13 @@ from hullcal.minimizers import Minimizer
 from hullcal.nulls import Null
 from hullcal.objectives.chunked import Cases
 from hullcal.objectives.opening import LabelledSet, LocalSet, open_set
-from hullcal.plots import reliability
-from hullcal.plots.canvas import as_svg
 from hullcal.resampling import Loop, kept_seed
 from hullcal.sets import ClassifierSet
 from hullcal.simulation.scenarios import draw_labels, tempered
 from hullcal.threads import in_order
 from hullcal.truth import Refit, likelihood_test
-from hullcal.verdicts import HEADS, ONE_CLASSIFIER, QUESTIONS, Answer, Tested, advice
-from hullcal.words import (
-    AVERAGE,
-    IN_POINTS,
-    NOT_REJECTED,
-    in_html,
-    measure_in_words,
-    printable,
-)
+from hullcal.verdicts import MANY, QUESTIONS, Answer, Assessment, Assessments, Tested
+from hullcal.words import AVERAGE, IN_POINTS, NOT_REJECTED, printable
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -64,8 +54,8 @@ Progress = Callable[[str, float, float], None]
 
 #: The temperature whose detection is stated, and draws of labels for it.
 _TEMPERATURE, _DRAWS = 1.5, 100
-#: Probabilities beyond which nothing is computed but the tests, and rows behind an expected time.
-_MANY, _FEW = 2**24, 200
+#: Rows behind an expected time.
+_FEW = 200
 
 
 @takes_rng
@@ -124,83 +114,49 @@ def assess(
     >>> found.average.headline, found.calibrated.headline, found.truth.headline
     ('Not rejected', 'Not rejected', 'Not rejected')
     """
-    if _several(probs):
-        options: dict[str, Any] = {
-            "measures": measures,
-            "questions": questions,
-            "null": null,
-            "minimizer": minimizer,
-            "n_resamples": n_resamples,
-            "alpha": alpha,
-            "classes": classes,
-            "from_logits": from_logits,
-            "from_log": from_log,
-            "normalize": normalize,
-            "engine": engine,
-            "stop_after": stop_after,
-            "rng": check_seed(rng) if isinstance(rng, np.random.Generator) else rng,
-            "n_jobs": n_jobs,
-        }
-        folder = None if journal is None else check_folder(journal, "journal")
-        names = _names(probs)
-        found = Assessments()
-        with _reporting(progress) as report:
-            for name, each in zip(names, probs.values(), strict=True):
-                options["journal"] = None if folder is None else folder / name
-                one = assess(each, labels, progress=_within(report, name), **options)
-                assert isinstance(one, Assessment)
-                found[name] = one
-        return found
     chosen = [measure_room.resolve(each) for each in _listed(measures, "measures")]
-    asked = [_question(each) for each in _listed(questions, "questions")]
+    asked = _listed(questions, "questions")
+    for each in asked:
+        if not isinstance(each, str) or each not in QUESTIONS:
+            raise unknown("question", each, QUESTIONS)
     reference = None if null is None else null_room.resolve(null)
     search = minimizers.resolve(minimizer)
     alpha = check_level(alpha, 0)
     n_resamples = _enough(n_resamples, alpha, len(chosen))
-    given = {
+    seed = None if rng is None else check_seed(rng)
+    place = None if journal is None else check_folder(journal, "journal")
+    several = _several(probs)
+    sets = dict(zip(_names(probs), probs.values(), strict=True)) if several else {"": probs}
+    given: dict[str, Any] = {
+        "engine": engine,
         "classes": classes,
         "from_logits": from_logits,
         "from_log": from_log,
         "normalize": normalize,
     }
-    with open_set(probs, labels, engine=engine, **given) as data, _reporting(progress) as report:
-        tests = list(_tests(data, asked, chosen, reference, search))
-        if not tests:
-            raise InvalidInputError(
-                '`questions` must not be "average" alone where only workers have the predictions; got '
-                f"{asked}. Ask for calibrated or truth."
-            )
-        folders = _folders(journal, tests)
-        if rng is None:
-            seeds = (kept_seed(folder) for folder in folders if folder is not None)
-            rng = next((seed for seed in seeds if seed is not None), None)
-        seed = check_seed(rng)
-        loops = [
-            check_loop(
-                reference if test.question == "calibrated" else None,
-                n_resamples=n_resamples,
-                stop_after=stop_after if test.stops else None,
-                journal=folder,
-                rng=seed,
-                n_jobs=n_jobs,
-            )
-            for test, folder in zip(tests, folders, strict=True)
-        ]
-        # What cannot be run is refused before the first test, not after hours of them.
-        with warnings.catch_warnings():
-            # Each test will say again what it has to say of the data.
-            warnings.simplefilter("ignore", HullcalWarning)
-            for test in tests:
-                test.check()
-        total = float(sum(test.work for test in tests)) * n_resamples
-        before, results = 0.0, dict[str, list[Tested]]()
-        for test, loop in zip(tests, loops, strict=True):
-            part = _part_of(report, str(test), before, test.work, total)
-            part(0, 0)
-            result = test.run(loop, alpha, part)
-            results.setdefault(test.question, []).append(result)
-            before += test.work * n_resamples
-        return _concluded(data, tests, results, loops[0].n_jobs)
+    found = Assessments()
+    with _reporting(progress) as report:
+        for name, each in sets.items():
+            with open_set(each, labels, **given) as data:
+                tests = _tests(data, asked, chosen, reference, search)
+                folders = _folders(None if place is None else place / name, tests)
+                how: dict[str, Any] = {
+                    "n_resamples": n_resamples,
+                    "rng": _kept_seed(folders) if seed is None else seed,
+                    "n_jobs": n_jobs,
+                }
+                loops = [
+                    check_loop(
+                        test.null,
+                        stop_after=stop_after if test.stops else None,
+                        journal=folder,
+                        **how,
+                    )
+                    for test, folder in zip(tests, folders, strict=True)
+                ]
+                told = _within(report, f"{name}: ") if several else report
+                found[name] = _assessed(data, tests, loops, alpha, told)
+    return found if several else found[""]
 
 
 @dataclass(frozen=True)
@@ -217,11 +173,6 @@ class _Test:
 
     def __str__(self) -> str:
         return f"{self.question}, {self.measure.name if self.measure else 'likelihood'}"
-
-    def check(self) -> None:
-        """Refuse what these data have no answer to."""
-        if self.measure is not None:
-            settled(self.data, self.measure, self.null, self.minimizer)
 
     @property
     def stops(self) -> bool:
@@ -265,9 +216,9 @@ def _tests(
     chosen: Sequence[Measure],
     null: Null | None,
     search: Minimizer,
-) -> Iterator[_Test]:
+) -> list[_Test]:
     """The tests of the questions that these data can be asked, in their order."""
-    one = data.n_members == 1
+    one, tests = data.n_members == 1, []
     for question in QUESTIONS:
         # A cluster has the average nowhere; of one classifier the first two questions are the same.
         if question not in asked and not (one and question == "average" and "calibrated" in asked):
@@ -277,35 +228,51 @@ def _tests(
             if not one:  # of float16 rows it has their sums
                 mean = ClassifierSet(data.classifiers.mean(), normalize=True)
             alone = LocalSet(mean, data.labels)
-            yield from (_Test(question, alone, g, Refit(), search, not one) for g in chosen)
+            tests += [_Test(question, alone, g, Refit(), search, not one) for g in chosen]
         elif question == "calibrated" and (not one or data.classifiers is None):
-            yield from (_Test(question, data, g, null, search) for g in chosen)
+            tests += [_Test(question, data, g, null, search) for g in chosen]
         elif question == "truth":
-            yield _Test(question, data, None, None, search)
+            tests.append(_Test(question, data, None, None, search))
+    if not tests:
+        raise InvalidInputError(
+            '`questions` must not be "average" alone where only workers have the predictions; got '
+            f"{list(asked)}. Ask for calibrated or truth."
+        )
+    return tests
 
 
-def _concluded(
+def _assessed(
     data: LabelledSet,
     tests: Sequence[_Test],
-    found: Mapping[str, Sequence[Tested]],
-    n_jobs: int,
+    loops: Sequence[Loop],
+    alpha: float,
+    report: Progress,
 ) -> Assessment:
     """Answers with the size of effects, and with what could have been detected where nothing was."""
+    # What cannot be run is refused before the first test, not after hours of them.
+    with warnings.catch_warnings():
+        # Each test will say again what it has to say of the data.
+        warnings.simplefilter("ignore", HullcalWarning)
+        for test in tests:
+            if test.measure is not None:
+                settled(test.data, test.measure, test.null, test.minimizer)
+    total = float(sum(test.work for test in tests)) * loops[0].n_resamples
+    before, found = 0.0, dict[str, list[Tested]]()
+    for test, loop in zip(tests, loops, strict=True):
+        part = _part_of(report, str(test), before, test.work, total)
+        part(0, 0)
+        found.setdefault(test.question, []).append(test.run(loop, alpha, part))
+        before += test.work * loop.n_resamples
     effect = _effect(data, tests, found)
+    # A calibrated average is a calibrated combination, and so is the truth: it is the average itself
+    # where members do not differ.
+    implied = ["calibrated"] if len(data.distinct.positions) > 1 else ["average", "calibrated"]
     answers: dict[str, Answer] = {}
     for question in ("truth", "average", "calibrated"):
         if question in found:
-            # A calibrated average is a calibrated combination, and so is the truth.
-            implied_by = tuple(answers.values()) if question == "calibrated" else ()
-            size = _size(question, effect)
-            answers[question] = Answer(
-                question,
-                tuple(found[question]),
-                implied_by,
-                size=size,
-                sized_by=None if effect is None else effect.measure,
-            )
-    for question, detection in _detections(data, tests, answers, n_jobs).items():
+            implied_by = tuple(answers.values()) if question in implied else ()
+            answers[question] = Answer(question, tuple(found[question]), implied_by, effect)
+    for question, detection in _detections(data, tests, answers, loops[0].n_jobs).items():
         answers[question] = replace(answers[question], detection=detection)
     return Assessment(data, {each: answers[each] for each in QUESTIONS if each in answers}, effect)
 
@@ -316,56 +283,46 @@ def _detections(
     """What these rows could have detected, for every question where nothing is rejected.
 
     Labels from the average at a temperature go through all tests that decide, against the critical
-    values that were found; a combination is rejected only if what implies it is rejected, too.
+    values that were found; a claim is rejected only if what implies it is rejected, too.
     """
     unclear = [name for name, answer in answers.items() if answer.headline == NOT_REJECTED]
     deciding = {}
     for name, answer in answers.items():
-        place = answer.results.index(answer.result)
-        deciding[name] = [test for test in tests if test.question == name][place]
-    few = data.classifiers is not None and data.classifiers.probs.size <= _MANY
+        own = [test for test in tests if test.question == name]
+        deciding[name] = own[answer.results.index(answer.result)]
+    few = data.classifiers is not None and data.classifiers.probs.size <= MANY
     if not unclear or not few or not all(test.stops for test in deciding.values()):
         return {}
     assert data.classifiers is not None
-    mean, results = data.classifiers.mean(), {name: answers[name].result for name in answers}
-    truth, first = tempered(mean, _TEMPERATURE), next(iter(results.values()))
-    # A quantile, since a test that stopped early has few null values. It is Holm's first level.
-    critical = {
-        name: float(np.quantile(each.null_distribution, 1.0 - level, method="higher"))
-        for name, each in results.items()
-        for level in [each.alpha / len(answers[name].results)]
-    }
+    mean, first = data.classifiers.mean(), next(iter(answers.values())).result
+    truth, critical = tempered(mean, _TEMPERATURE), {}
+    for name, answer in answers.items():
+        # A quantile, since a test that stopped early has few null values. It is Holm's first level.
+        level, null_values = first.alpha / len(answer.results), answer.result.null_distribution
+        critical[name] = float(np.quantile(null_values, 1.0 - level, method="higher"))
 
     def rejected(draw: int) -> dict[str, bool]:
         labels = draw_labels(truth, np.random.default_rng([first.seed, draw])).astype(np.int32)
-        found = {
+        own = {
             name: not pvalues.exceeds(critical[name], test.statistic(labels, first.seed))
             for name, test in deciding.items()
         }
-        if "calibrated" in found:
-            found["calibrated"] = all(found.values())
-        return found
+        return {
+            name: own[name] and all(own[each.question] for each in answer.implied_by)
+            for name, answer in answers.items()
+        }
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HullcalWarning)  # each was said of the data
         draws = list(in_order(rejected, range(_DRAWS), n_jobs=n_jobs))
-    rows, n = (np.arange(len(mean)), mean.argmax(axis=1)), data.n_samples
+    rows, n_samples = (np.arange(len(mean)), mean.argmax(axis=1)), data.n_samples
     error = float(abs(mean[rows] - truth[rows]).mean())
-    power = {name: sum(draw[name] for draw in draws) / _DRAWS for name in unclear}
-    return {
-        name: Detection(_TEMPERATURE, error, p, n, rows_needed(p, n, first.alpha))
-        for name, p in power.items()
-    }
-
-
-def _size(question: str, effect: Effect | None) -> str | None:
-    """How large the expected error is that an answer is about."""
-    if effect is None or question == "truth":
-        return None
-    quality = effect.average if question == "average" else effect.combination
-    if quality is None:
-        return None
-    return f"{'it' if question == 'average' else 'the best'} is {quality}"
+    found = {}
+    for name in unclear:
+        power = sum(draw[name] for draw in draws) / _DRAWS
+        needed = rows_needed(power, n_samples, first.alpha)
+        found[name] = Detection(_TEMPERATURE, error, power, n_samples, needed)
+    return found
 
 
 def _effect(
@@ -373,7 +330,7 @@ def _effect(
 ) -> Effect | None:
     """Errors of average and best combination, by the first measure or the confidence ECE."""
     classifiers, labels = data.classifiers, data.labels
-    if classifiers is None or labels is None or classifiers.probs.size > _MANY:
+    if classifiers is None or labels is None or classifiers.probs.size > MANY:
         return None
     first = next((test.measure for test in tests if test.measure is not None), None)
     measure = first if first is not None and first.name in IN_POINTS else None
@@ -430,12 +387,6 @@ def _enough(n_resamples: int, alpha: float, n_measures: int) -> int:
     return least
 
 
-def _question(name: Any) -> str:
-    if not isinstance(name, str) or name not in QUESTIONS:
-        raise unknown("question", name, QUESTIONS)
-    return name
-
-
 def _listed(given: Any, parameter: str) -> list[Any]:
     """Several as they are, and one alone as a list of one."""
     if isinstance(given, str | Measure) or callable(given):
@@ -478,8 +429,8 @@ def _reporting(progress: bool | Progress) -> Iterator[Progress]:
         yield lambda _, done, total: None if report is None else report(int(done), int(total))
 
 
-def _within(report: Progress, name: Any) -> Progress:
-    return lambda what, done, total: report(f"{name}: {what}", done, total)
+def _within(report: Progress, name: str) -> Progress:
+    return lambda what, done, total: report(f"{name}{what}", done, total)
 
 
 def _part_of(
@@ -489,204 +440,20 @@ def _part_of(
     return lambda done, _: progress(what, before + work * done, total)
 
 
-def _folders(journal: str | Path | None, tests: Sequence[_Test]) -> list[Path | None]:
+def _folders(place: Path | None, tests: Sequence[_Test]) -> list[Path | None]:
     """A folder for the journal of each test; tests of one name are numbered."""
-    if journal is None:
+    if place is None:
         return [None] * len(tests)
-    place = check_folder(journal, "journal")
-    names: list[str] = []
+    folders: list[Path | None] = []
+    seen: Counter[str] = Counter()
     for test in tests:
         name = str(test).replace(", ", "-")
-        earlier = sum(other.partition(".")[0] == name for other in names)
-        names.append(f"{name}.{earlier + 1}" if earlier else name)
-    return [place / name for name in names]
+        seen[name] += 1
+        folders.append(place / (name if seen[name] == 1 else f"{name}.{seen[name]}"))
+    return folders
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Assessment:
-    """The three questions about one set, and their answers.
-
-    Attributes
-    ----------
-    data : LabelledSet
-        The set and its labels, wherever they are.
-    answers : dict of str to Answer
-        By question, in the order "average", "calibrated", "truth".
-    effect : Effect or None
-        How far average and best combination are from calibrated; None beyond memory.
-    """
-
-    data: LabelledSet
-    answers: dict[str, Answer]
-    effect: Effect | None
-
-    @property
-    def average(self) -> Answer | None:
-        """Is the plain average calibrated? None if not asked."""
-        return self.answers.get("average")
-
-    @property
-    def calibrated(self) -> Answer | None:
-        """Is some combination calibrated? The same as `average` for one classifier."""
-        return self.answers.get("calibrated", self.average if self.data.n_members == 1 else None)
-
-    @property
-    def truth(self) -> Answer | None:
-        """Does the hull contain the truth?"""
-        return self.answers.get("truth")
-
-    @property
-    def results(self) -> tuple[Tested, ...]:
-        """All tests, question by question."""
-        return tuple(result for answer in self.answers.values() for result in answer.results)
-
-    @cached_property
-    def advice(self) -> tuple[str, ...]:
-        """What to do next, the most important first."""
-        return advice(self.answers, self.effect)
-
-    @cached_property
-    def classifiers(self) -> ClassifierSet:
-        """The set itself, if it is in memory; `labels` are positions of its classes."""
-        if self.data.classifiers is None:
-            raise InvalidInputError(
-                "`engine` must be local where predictions are to be shown or measured; got data that "
-                "only workers have seen. Test a part of them that fits into memory."
-            )
-        return self.data.classifiers.named_by_text()
-
-    @property
-    def labels(self) -> NDArray[np.int32]:
-        """The labels, if they are in memory."""
-        assert self.classifiers is not None
-        assert self.data.labels is not None
-        return self.data.labels
-
-    @cached_property
-    def sizes(self) -> uncertainty.Sizes:
-        """How large the set is."""
-        return uncertainty.summary(self.classifiers)
-
-    @property
-    def weights(self) -> Floats:
-        """The best combination by the first measure; else the likeliest, or that of the average."""
-        for question in ("calibrated", "truth"):
-            if question in self.answers:
-                return self.answers[question].results[0].weights
-        return np.full(self.data.n_members, 1.0 / self.data.n_members)
-
-    def notes(self) -> list[str]:
-        """What to know beside the numbers; if not of all tests, of which."""
-        said: dict[str, list[str]] = {}
-        for question, answer in self.answers.items():
-            for result in answer.results:
-                for note in result.notes:
-                    if note.code == "stopped":  # as asked, and the number of resamples tells
-                        continue
-                    said.setdefault(note.text, []).append(f"{question}, {measure_in_words(result)}")
-        return [
-            note if len(who) == len(self.results) else f"{'; '.join(who)}: {note}"
-            for note, who in said.items()
-        ]
-
-    def asked(self, question: str) -> str:
-        """A question in words."""
-        one = self.data.n_members == 1
-        return ONE_CLASSIFIER[question] if one else QUESTIONS[question]
-
-    def table(self) -> str:
-        """Questions, p-values and headlines, a line each."""
-        rows = [
-            [self.asked(name), f"p = {answer.pvalue:.3g}", answer.headline]
-            for name, answer in self.answers.items()
-        ]
-        return in_columns(rows)
-
-    def summary(self) -> str:
-        """The data, the table with a sentence for each question, and what to do next."""
-        width = max(len(self.asked(name)) for name in self.answers)
-        lines = [self.described, ""]
-        for name, answer in self.answers.items():
-            head, claim, size = answer.verdict
-            lines += [f"{self.asked(name):<{width}}  {head}", *_wrapped(size or claim, "    ")]
-        lines.append("Next steps" if len(self.advice) > 1 else "Next step")
-        for number, step in enumerate(self.advice, 1):
-            lines += _wrapped(step, f"  {number}. ")
-        return "\n".join(lines)
-
-    @property
-    def described(self) -> str:
-        """Rows, members and classes."""
-        n = self.data.n_members
-        return f"{self.data.n_samples:,} rows, {n} member{'s' * (n > 1)}, {self.data.n_classes} classes"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Answers, effect and advice as plain values; the results are in `to_json`."""
-        return {
-            "answers": [answer.to_dict() for answer in self.answers.values()],
-            "effect": None if self.effect is None else self.effect.to_dict(),
-            "advice": list(self.advice),
-        }
-
-    def to_json(self) -> str:
-        """All of it as strict JSON, with the results as `hullcal.io.to_json` writes them."""
-        return io.to_json(self.results, assessment=self.to_dict())
-
-    def to_csv(self) -> str:
-        """The results as CSV, a line for each test, with adjusted p-values."""
-        said = [each for answer in self.answers.values() for each in answer.tests]
-        return io.to_csv(self.results, answers=said)
-
-    def __str__(self) -> str:
-        return self.summary()
-
-    def __repr__(self) -> str:
-        heads = ", ".join(f"{name}: {answer.headline}" for name, answer in self.answers.items())
-        return f"<Assessment of {self.described}; {heads}>"
-
-    def _repr_html_(self) -> str:
-        facts = {self.asked(name): answer.text for name, answer in self.answers.items()}
-        facts |= {f"Next step {i}": step for i, step in enumerate(self.advice, 1)}
-        drawing = ""
-        if self.data.classifiers is not None and self.data.classifiers.probs.size <= _MANY:
-            weights = self.weights if self.data.n_members > 1 else None
-            drawing = as_svg(reliability(self.classifiers, self.labels, weights=weights))
-        return in_html(self.described, facts) + f'<div style="max-width:22em">{drawing}</div>'
-
-
-class Assessments(dict[str, Assessment]):
-    """Assessments of several sets by name, with one table for all."""
-
-    def table(self) -> str:
-        """A line for each set, a column for each question: headline and p-value."""
-        asked = {question for each in self.values() for question in each.answers}
-        questions = [question for question in QUESTIONS if question in asked]
-        rows = [["", *(HEADS[question] for question in questions)]]
-        for name, each in self.items():
-            cells = (each.answers.get(question) for question in questions)
-            words = (f"{a.headline} (p = {a.pvalue:.3g})" if a else "" for a in cells)
-            rows.append([name, *words])
-        return in_columns(rows)
-
-    def __str__(self) -> str:
-        parts = [f"{name}\n{each.summary()}" for name, each in self.items()]
-        return "\n\n".join([self.table(), *parts])
-
-    def __repr__(self) -> str:
-        return f"<Assessments of {', '.join(self)}>"
-
-    def _repr_html_(self) -> str:
-        return "".join(f"{in_html(name, {})}{each._repr_html_()}" for name, each in self.items())
-
-
-def _wrapped(text: str, indent: str) -> list[str]:
-    return textwrap.wrap(text, 100, initial_indent=indent, subsequent_indent=" " * len(indent))
-
-
-def in_columns(rows: Sequence[Sequence[str]]) -> str:
-    """Cells under each other, to the left."""
-    widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )
+def _kept_seed(folders: Sequence[Path | None]) -> int:
+    """The seed of the first journal that has one, or a new one."""
+    kept = (kept_seed(folder) for folder in folders if folder is not None)
+    return check_seed(next((seed for seed in kept if seed is not None), None))

@@ -23,6 +23,8 @@ Floats = NDArray[np.float64]
 #: A fit ends when no combination can be likelier by more.
 TOLERANCE = 1e-9
 MOST_PASSES = 100
+#: Positive probabilities below this count as this: a weight times less can vanish.
+_LEAST = 1e-300
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,8 @@ def opened(probs, positions, labels, row, kind, key, replicates, label_weights):
         for k in range(n_classes):
             for n in range(n_rows):
                 own[k, n] /= totals[n]
+                if 0.0 < own[k, n] < _LEAST:
+                    own[k, n] = _LEAST
     case_labels, case_weights = (
         np.empty((n_cases, n_rows), dtype=np.int32),
         np.empty((n_cases, n_rows)),

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hullcal import pvalues
 from hullcal._validation import InvalidInputError, check_fraction, check_integer, refusal
 from hullcal.alternatives import alternatives, n_coefficients
 from hullcal.evidence import Predictors, log_mean, next_fit
@@ -95,9 +96,7 @@ class Monitor:
         # The members' probabilities of all labels since: all that the denominator needs.
         self._chances = np.empty((0, self.n_members))
         self._numerators = np.zeros(len(alternatives(self.n_classes)))
-        mean = np.full(self.n_members, 1.0 / self.n_members)
-        self._starts = [_Start(0, self._numerators, mean)]
-        self._largest = 0.0
+        self._starts = [self._started()]
         self._seen = len(self._labels)
         self._fit()
 
@@ -151,10 +150,13 @@ class Monitor:
         self._chances = np.concatenate([self._chances, chances])
         self._starts = [self._weighed(start) for start in self._starts]
         total = np.logaddexp.reduce([start.log_evalue for start in self._starts])
-        self._largest = max(self._largest, self.log_evalue)
         self.history = [*self.history, (self.n_rows, self.log_evalue, float(total))]
+        self._starts = [*_thinned(self._starts), self._started()]
+
+    def _started(self) -> _Start:
+        """An e-process that begins now."""
         mean = np.full(self.n_members, 1.0 / self.n_members)
-        self._starts = [*_thinned(self._starts), _Start(self.n_rows, self._numerators, mean)]
+        return _Start(self.n_rows, self._numerators, mean)
 
     def _fit(self) -> None:
         """Fit the predictors to the latest rows, and say when to do so again."""
@@ -189,9 +191,14 @@ class Monitor:
         return self._starts[0].log_evalue
 
     @property
+    def _largest(self) -> float:
+        """The largest log e-value so far."""
+        return max([0.0, *(each[1] for each in self.history)])
+
+    @property
     def evalue(self) -> float:
         """Evidence of all rows so far that no combination of the members is the truth."""
-        return _exponential(self.log_evalue)
+        return pvalues.evalue(self.log_evalue)
 
     @property
     def pvalue(self) -> float:
@@ -206,7 +213,7 @@ class Monitor:
     @property
     def detector(self) -> float:
         """Sum of e-values over starting times, for a truth that leaves the hull late."""
-        return _exponential(self.history[-1][2]) if self.history else 1.0
+        return pvalues.evalue(self.history[-1][2]) if self.history else 1.0
 
     @property
     def alarm(self) -> bool:
@@ -267,28 +274,21 @@ class Monitor:
         """The monitor in this state; an error if none could have come to it."""
         form, alpha, every, seen, due, largest = state["numbers"].tolist()
         probs, labels, chances = state["recent"], state["recent_labels"], state["chances"]
+        starts, history, numerators = state["starts"], state["history"], state["numerators"]
         (n_kept, n_members, n_classes), n_rows = probs.shape, len(chances)
         self = cls(n_members=n_members, n_classes=n_classes, alpha=alpha, alarm_every=int(every))
-        starts, history, numerators = state["starts"], state["history"], state["numerators"]
         kinds = alternatives(n_classes)
         sizes = [n_members, *(n_coefficients(kind, n_members, n_classes) for kind in kinds)]
         weights, *fitted = np.split(state["predictors"][np.newaxis], np.cumsum(sizes)[:-1], axis=1)
         n = 1 + len(kinds)
         names = json.loads(state["names"].tobytes())
-        own = {
-            "_names": {name: each and tuple(each) for name, each in names.items()},
-            "_probs": probs,
-            "_labels": labels.astype(np.int32),
-            "_chances": chances,
-            "_numerators": numerators,
-            "_seen": int(seen),
-            "_due": int(due),
-            "_largest": largest,
-            "history": [(int(n), e, d) for n, e, d in history.tolist()],
-            "_predictors": Predictors(weights, tuple(fitted)),
-            "_starts": [_Start(int(s[0]), s[1:n], s[n:-1], float(s[-1])) for s in starts],
-        }
-        vars(self).update(own)
+        self._names = {name: each and tuple(each) for name, each in names.items()}
+        self._probs, self._labels = probs, labels.astype(np.int32)
+        self._chances, self._numerators = chances, numerators
+        self._seen, self._due = int(seen), int(due)
+        self.history = [(int(n), e, d) for n, e, d in history.tolist()]
+        self._predictors = Predictors(weights, tuple(fitted))
+        self._starts = [_Start(int(s[0]), s[1:n], s[n:-1], float(s[-1])) for s in starts]
         weights = np.vstack([weights, starts[:, n:-1]])
         finite = chances, numerators, state["predictors"], starts[:, :-1]
         possible = (
@@ -297,7 +297,7 @@ class Monitor:
             chances.shape == (n_rows, n_members) and numerators.shape == (len(kinds),),
             state["predictors"].shape == (sum(sizes),) and starts.shape[1] == n + n_members + 1,
             starts[0, 0] == 0 and (np.diff(starts[:, 0]) > 0).all() and starts[-1, 0] <= n_rows,
-            due > seen >= n_kept and largest >= 0.0,
+            due > seen >= n_kept and largest == self._largest,
             all(np.isfinite(array).all() for array in finite),
             ((probs >= 0.0) & (probs <= 1.0 + 1e-6)).all() and (probs.sum(axis=2) > 0.5).all(),
             ((chances >= 0.0) & (chances <= 1.0 + 1e-6)).all(),
@@ -328,7 +328,3 @@ def _thinned(starts: list[_Start]) -> list[_Start]:
     ratios = [ages[i - 1] / ages[i + 1] for i in range(1, len(ages) - 1)]
     least = int(np.argmin(ratios)) + 1
     return starts[:least] + starts[least + 1 :]
-
-
-def _exponential(log: float) -> float:
-    return math.inf if log > 709.0 else math.exp(log)

@@ -78,6 +78,11 @@ def interval(count: int, n_resamples: int, confidence: float = 0.95) -> tuple[fl
     return float(low), float(high)
 
 
+def evalue(log_evalue: float) -> float:
+    """The e-value with this logarithm; infinite if it is too large for a float."""
+    return math.exp(log_evalue) if log_evalue < 709.0 else math.inf
+
+
 def holm(pvalues: ArrayLike) -> NDArray[np.float64]:
     """Holm's step-down adjustment: reject those at most alpha, and the familywise error is alpha.
 

@@ -25,8 +25,6 @@ from hullcal.words import (
     weights_in_words,
 )
 
-_ARRAYS = {"weights", "null_distribution", "pool", "surprise_probabilities"}
-
 
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple) and value and isinstance(value[0], Note):
@@ -58,36 +56,28 @@ class Result:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The result that `to_dict` described."""
-        names = {each.name for each in fields(cls)}
+
+        def refused(what: str) -> InvalidInputError:
+            return InvalidInputError(f"not a {cls.__name__}: {what}. Pass what `to_dict` gave.")
+
         if not isinstance(data, Mapping):
-            raise InvalidInputError(
-                f"not a {cls.__name__}: a dictionary is needed; got {data!r:.80}. "
-                "Pass what `to_dict` gave."
-            )
-        if set(data) != names:
-            odd = sorted(names ^ set(data))
-            raise InvalidInputError(
-                f"not a {cls.__name__}: missing or unknown fields {odd}. Pass what `to_dict` gave."
-            )
+            raise refused(f"a dictionary is needed; got {data!r:.80}")
+        if odd := sorted({each.name for each in fields(cls)} ^ set(data)):
+            raise refused(f"missing or unknown fields {odd}")
         values = dict(data)
-        for name in _ARRAYS & names:
+        for name, kind in ((each.name, str(each.type)) for each in fields(cls)):
+            value = values[name]
             try:
-                values[name] = np.asarray(values[name], dtype=np.float64)
-            except (TypeError, ValueError) as error:
-                raise InvalidInputError(
-                    f"not a {cls.__name__}: `{name}` must be numbers; got {values[name]!r:.80}. "
-                    "Pass what `to_dict` gave."
-                ) from error
-        for name in {"members", "surprises", "impossible"} & names:
-            if values[name] is not None:
-                values[name] = tuple(values[name])
-        try:
-            values["notes"] = tuple(Note.from_dict(note) for note in values["notes"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise InvalidInputError(
-                f"not a {cls.__name__}: `notes` must be known ones; got {values['notes']!r:.80}. "
-                "Pass what `to_dict` gave."
-            ) from error
+                if kind == "NDArray[np.float64]":
+                    values[name] = np.asarray(value, dtype=np.float64)
+                elif kind == "tuple[Note, ...]":
+                    values[name] = tuple(Note.from_dict(note) for note in value)
+                elif kind.startswith("tuple") and value is not None:
+                    values[name] = tuple(value)
+            except (KeyError, TypeError, ValueError) as error:
+                kinds = {"NDArray[np.float64]": "numbers", "tuple[Note, ...]": "known ones"}
+                what = kinds.get(kind, "a list")
+                raise refused(f"`{name}` must be {what}; got {value!r:.80}") from error
         return cls(**values)
 
     def __eq__(self, other: object) -> bool:
@@ -190,7 +180,7 @@ class _Tested(Result):
 
     @property
     def critical_value(self) -> float:
-        """q: a statistic above it is rejected at `alpha`."""
+        """q: a statistic above it is rejected at `alpha`; infinite if D is too small to reject."""
         return pvalues.critical_value(self.null_distribution, self.alpha)
 
     def decide(self, alpha: float) -> bool:
@@ -201,7 +191,7 @@ class _Tested(Result):
     def too_close_to_call(self) -> bool:
         """Whether more resamples could change the decision."""
         low, high = self.pvalue_interval
-        return low <= self.alpha <= high
+        return self.n_resamples > 0 and low <= self.alpha <= high
 
     @property
     def headline(self) -> str:
@@ -280,7 +270,7 @@ class TruthTestResult(_Tested):
     @property
     def evalue(self) -> float:
         """Evidence against the hypothesis: at least 1/alpha with probability alpha at most under it."""
-        return math.exp(min(self.log_evalue, _LARGEST)) if self.log_evalue < _LARGEST else math.inf
+        return pvalues.evalue(self.log_evalue)
 
     @cached_property
     def pvalue(self) -> float:
@@ -297,23 +287,9 @@ class TruthTestResult(_Tested):
         return super().pvalue_interval
 
     @property
-    def critical_value(self) -> float:
-        """A statistic above it is rejected at `alpha`; infinite without resamples."""
-        return super().critical_value if self.n_resamples else math.inf
-
-    @property
-    def too_close_to_call(self) -> bool:
-        """Whether more resamples could change the decision."""
-        return self.n_resamples > 0 and super().too_close_to_call
-
-    @property
     def direction(self) -> str:
         """Whether the best combination is overconfident, in words."""
         return direction(self.temperature)
-
-
-#: The logarithm from which on e-values are infinite as floats.
-_LARGEST = 709.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

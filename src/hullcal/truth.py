@@ -161,9 +161,13 @@ def likelihood_test(
         fit_alternative(passes, Cases.data(), best.weights, kind, RIDGES[kind])[0]
         for kind in (POOL, TEMPERATURE)
     )
+    statistic = evalue = np.inf
+    log_likelihood, notes = -np.inf, tuple[Note, ...]()
     n_impossible = data.n_samples - round(float(best.n_rows[0]))
-    statistic = np.inf
-    if n_impossible == 0:
+    if n_impossible:
+        notes = (Note("impossible", {"n_rows": n_impossible, "refutes": True}),)
+    else:
+        log_likelihood = float(best.log_likelihoods[0])
         statistic = float(average_ratios(passes, Cases.data(), best.weights)[0])
     settings: dict[str, Any] = {"ridges": list(RIDGES)}
     if loop.stop_after is not None:
@@ -183,8 +187,7 @@ def likelihood_test(
         with loop.opened(configuration, progress) as running:
             running.check_data(best.log_likelihoods[0], lambda: fingerprint(passes))
             null_values = _null_values(data, best, statistic, running)
-    evalue = np.inf
-    if n_impossible == 0:
+    if not n_impossible:
         evalue = log_evalue(data, passes, best.upper_bounds[0], loop.seed, n_orders)
     return TruthTestResult(
         statistic=statistic,
@@ -193,7 +196,7 @@ def likelihood_test(
         alpha=alpha,
         hypothesis=TRUTH if data.n_members > 1 else ONE_CALIBRATED,
         weights=data.distinct.share(best.weights[0]),
-        log_likelihood=float(best.log_likelihoods[0]) if n_impossible == 0 else -np.inf,
+        log_likelihood=log_likelihood,
         gap=float(best.gaps[0]),
         temperature=temperature_of(temperature[0]),
         pool=np.append(pool[0], data.distinct.share(pool[1:])),
@@ -201,7 +204,7 @@ def likelihood_test(
         settings=settings | ({"n_orders": n_orders} if n_orders > 1 else {}),
         seed=loop.seed,
         members=data.members,
-        notes=(*data.notes, *_impossible(n_impossible), *loop.notes(len(null_values))),
+        notes=data.notes + notes + loop.notes(len(null_values)),
         **sizes,
     )
 
@@ -243,7 +246,3 @@ def _unlikely_rows(data: LabelledSet, best: Mixture) -> dict[str, Any]:
         "surprise_probabilities": chance[order],
         "impossible": tuple(impossible.tolist()),
     }
-
-
-def _impossible(n_rows: int) -> tuple[Note, ...]:
-    return (Note("impossible", {"n_rows": n_rows, "refutes": True}),) if n_rows else ()

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from hullcal import io, uncertainty
+from hullcal._validation import InvalidInputError
 from hullcal.effects import TARGET, Detection, Effect
+from hullcal.objectives.opening import LabelledSet
+from hullcal.plots import reliability
+from hullcal.plots.canvas import as_svg
 from hullcal.results import CalibrationTestResult, TruthTestResult, adjust
+from hullcal.sets import ClassifierSet
 from hullcal.words import (
     BORDERLINE,
     IMPOSSIBLE,
@@ -16,13 +27,15 @@ from hullcal.words import (
     REJECTED,
     Verdict,
     headline,
+    in_html,
     measure_in_words,
     rows_in_words,
+    stopped_early,
     verdict,
     weights_in_words,
 )
 
-__all__ = ["QUESTIONS", "Answer"]
+__all__ = ["QUESTIONS", "Answer", "Assessment", "Assessments"]
 
 Tested = CalibrationTestResult | TruthTestResult
 
@@ -39,6 +52,10 @@ ONE_CLASSIFIER = {
     "calibrated": "Is the classifier calibrated?",
     "truth": "Do labels follow the classifier?",
 }
+#: Headlines in the order in which they decide.
+_DECIDING = (IMPOSSIBLE, REJECTED, BORDERLINE, INCONCLUSIVE, NOT_REJECTED)
+#: Probabilities beyond which nothing is computed but the tests.
+MANY = 2**24
 #: The accuracy that weights may cost.
 _DEAR = 0.01
 #: A temperature beyond which nothing is left of the predictions.
@@ -56,48 +73,47 @@ class Answer:
         One for each measure; the likelihood test for "truth".
     implied_by : tuple of Answer
         About hypotheses that imply this one, as H0' implies H0: no p-value here is below theirs.
+    effect : Effect or None
+        How far average and best combination are from calibrated.
     detection : Detection or None
         What these rows could have detected, where nothing is rejected.
-    size, sized_by : str or None
-        How large the effect is, in words, and by which measure.
     """
 
     question: str
     results: tuple[Tested, ...]
     implied_by: tuple[Answer, ...] = ()
+    effect: Effect | None = None
     detection: Detection | None = None
-    size: str | None = None
-    sized_by: str | None = None
 
     @cached_property
-    def adjusted(self) -> tuple[float, ...]:
-        """P-values of the results: Holm's over the measures, and coherent with what implies this."""
-        own = adjust(self.results).tolist()
-        return tuple(max(each) for each in zip(own, *self._implied, strict=True))
+    def _shown(self) -> list[tuple[float, str]]:
+        """P-value and headline of each result: those of what implies it, where its p-value is larger."""
+        shown = []
+        for i, (result, p) in enumerate(
+            zip(self.results, adjust(self.results).tolist(), strict=True)
+        ):
+            lent = None
+            for other in self.implied_by:
+                # Measure by measure if it was tested by measures.
+                same = len(other.results) == len(self.results)
+                of_other, word = other._shown[i if same else other._deciding]
+                if of_other > p:
+                    p, lent = of_other, word
+            word = headline(result, p)
+            if lent is not None and IMPOSSIBLE not in (word, lent):
+                word = lent
+            shown.append((p, word))
+        return shown
 
     @property
-    def _implied(self) -> list[tuple[float, ...]]:
-        """The p-values of what implies this, measure by measure if it was tested by measures."""
-        n = len(self.results)
-        return [
-            each.adjusted if len(each.results) == n else (each.pvalue,) * n
-            for each in self.implied_by
-        ]
+    def adjusted(self) -> tuple[float, ...]:
+        """P-values of the results: Holm's over the measures, and coherent with what implies this."""
+        return tuple(p for p, _ in self._shown)
 
-    @cached_property
+    @property
     def headlines(self) -> tuple[str, ...]:
         """A headline for each of the results, from the test whose p-value is shown."""
-        found = []
-        own = adjust(self.results).tolist()
-        for i, (result, shown) in enumerate(zip(self.results, self.adjusted, strict=True)):
-            word = headline(result, shown)
-            if shown > own[i] and word != IMPOSSIBLE:
-                lenders = zip(self.implied_by, self._implied, strict=True)
-                lender = next(answer for answer, p in lenders if p[i] == shown)
-                lent = lender.headlines[i] if len(lender.results) > i else lender.headline
-                word = word if lent == IMPOSSIBLE else lent
-            found.append(word)
-        return tuple(found)
+        return tuple(word for _, word in self._shown)
 
     @property
     def result(self) -> Tested:
@@ -106,8 +122,7 @@ class Answer:
 
     @property
     def _deciding(self) -> int:
-        order = {IMPOSSIBLE: 0, REJECTED: 1, BORDERLINE: 2, INCONCLUSIVE: 3, NOT_REJECTED: 4}
-        ranks = [(order[head], p) for head, p in zip(self.headlines, self.adjusted, strict=True)]
+        ranks = [(_DECIDING.index(word), p) for p, word in self._shown]
         return ranks.index(min(ranks))
 
     @property
@@ -126,16 +141,22 @@ class Answer:
         return min(self.adjusted) <= self.result.alpha or self.headline == IMPOSSIBLE
 
     @property
+    def size(self) -> str | None:
+        """How large the error is, in words; None where the measure that decides does not tell."""
+        if self.effect is None or getattr(self.result, "measure", None) != self.effect.measure:
+            return None
+        average = self.question == "average"
+        quality = self.effect.average if average else self.effect.combination
+        return None if quality is None else f"{'it' if average else 'the best'} is {quality}"
+
+    @property
     def verdict(self) -> Verdict:
         """Headline and p-value, and what follows; where nothing does, what could have been detected."""
-        changed = self.pvalue != self.result.pvalue
-        p = self.pvalue if changed else None
-        own = getattr(self.result, "measure", None) == self.sized_by
         said = verdict(
             self.result,
-            p,
+            self.pvalue if self.pvalue != self.result.pvalue else None,
             word=self.headline,
-            size=self.size if own else None,
+            size=self.size,
             several=len(self.results) > 1,
         )
         if self.headline == NOT_REJECTED and self.detection is not None:
@@ -180,6 +201,196 @@ class Answer:
         }
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Assessment:
+    """The three questions about one set, and their answers.
+
+    Attributes
+    ----------
+    data : LabelledSet
+        The set and its labels, wherever they are.
+    answers : dict of str to Answer
+        By question, in the order "average", "calibrated", "truth".
+    effect : Effect or None
+        How far average and best combination are from calibrated; None beyond memory.
+    """
+
+    data: LabelledSet
+    answers: dict[str, Answer]
+    effect: Effect | None
+
+    @property
+    def average(self) -> Answer | None:
+        """Is the plain average calibrated? None if not asked."""
+        return self.answers.get("average")
+
+    @property
+    def calibrated(self) -> Answer | None:
+        """Is some combination calibrated? The same as `average` for one classifier."""
+        return self.answers.get("calibrated", self.average if self.data.n_members == 1 else None)
+
+    @property
+    def truth(self) -> Answer | None:
+        """Does the hull contain the truth?"""
+        return self.answers.get("truth")
+
+    @property
+    def results(self) -> tuple[Tested, ...]:
+        """All tests, question by question."""
+        return tuple(result for answer in self.answers.values() for result in answer.results)
+
+    @cached_property
+    def advice(self) -> tuple[str, ...]:
+        """What to do next, the most important first."""
+        return advice(self.answers, self.effect)
+
+    @cached_property
+    def classifiers(self) -> ClassifierSet:
+        """The set itself, if it is in memory; `labels` are positions of its classes."""
+        if self.data.classifiers is None:
+            raise InvalidInputError(
+                "`engine` must be local where predictions are to be shown or measured; got data that "
+                "only workers have seen. Test a part of them that fits into memory."
+            )
+        return self.data.classifiers.named_by_text()
+
+    @property
+    def labels(self) -> NDArray[np.int32]:
+        """The labels, if they are in memory."""
+        assert self.classifiers is not None
+        assert self.data.labels is not None
+        return self.data.labels
+
+    @cached_property
+    def sizes(self) -> uncertainty.Sizes:
+        """How large the set is."""
+        return uncertainty.summary(self.classifiers)
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """The best combination by the first measure; else the likeliest, or that of the average."""
+        for question in ("calibrated", "truth"):
+            if question in self.answers:
+                return self.answers[question].results[0].weights
+        return np.full(self.data.n_members, 1.0 / self.data.n_members)
+
+    def notes(self) -> list[str]:
+        """What to know beside the numbers; if not of all tests, of which."""
+        said: dict[str, list[str]] = {}
+        for question, answer in self.answers.items():
+            for result in answer.results:
+                for note in result.notes:
+                    if note.code == "stopped":  # as asked, and the number of resamples tells
+                        continue
+                    said.setdefault(note.text, []).append(f"{question}, {measure_in_words(result)}")
+        return [
+            note if len(who) == len(self.results) else f"{'; '.join(who)}: {note}"
+            for note, who in said.items()
+        ]
+
+    def asked(self, question: str) -> str:
+        """A question in words."""
+        one = self.data.n_members == 1
+        return ONE_CLASSIFIER[question] if one else QUESTIONS[question]
+
+    def table(self) -> str:
+        """Questions, p-values and headlines, a line each."""
+        rows = [
+            [self.asked(name), f"p = {answer.pvalue:.3g}", answer.headline]
+            for name, answer in self.answers.items()
+        ]
+        return in_columns(rows)
+
+    def summary(self) -> str:
+        """The data, the table with a sentence for each question, and what to do next."""
+        width = max(len(self.asked(name)) for name in self.answers)
+        lines = [self.described, ""]
+        for name, answer in self.answers.items():
+            head, claim, size = answer.verdict
+            lines += [f"{self.asked(name):<{width}}  {head}", *_wrapped(size or claim, "    ")]
+        lines.append("Next steps" if len(self.advice) > 1 else "Next step")
+        for number, step in enumerate(self.advice, 1):
+            lines += _wrapped(step, f"  {number}. ")
+        return "\n".join(lines)
+
+    @property
+    def described(self) -> str:
+        """Rows, members and classes."""
+        n = self.data.n_members
+        return f"{self.data.n_samples:,} rows, {n} member{'s' * (n > 1)}, {self.data.n_classes} classes"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Answers, effect and advice as plain values; the results are in `to_json`."""
+        return {
+            "answers": [answer.to_dict() for answer in self.answers.values()],
+            "effect": None if self.effect is None else self.effect.to_dict(),
+            "advice": list(self.advice),
+        }
+
+    def to_json(self) -> str:
+        """All of it as strict JSON, with the results as `hullcal.io.to_json` writes them."""
+        return io.to_json(self.results, assessment=self.to_dict())
+
+    def to_csv(self) -> str:
+        """The results as CSV, a line for each test, with adjusted p-values."""
+        said = [each for answer in self.answers.values() for each in answer.tests]
+        return io.to_csv(self.results, answers=said)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def __repr__(self) -> str:
+        heads = ", ".join(f"{name}: {answer.headline}" for name, answer in self.answers.items())
+        return f"<Assessment of {self.described}; {heads}>"
+
+    def _repr_html_(self) -> str:
+        facts = {self.asked(name): answer.text for name, answer in self.answers.items()}
+        facts |= {f"Next step {i}": step for i, step in enumerate(self.advice, 1)}
+        drawing = ""
+        if self.data.classifiers is not None and self.data.classifiers.probs.size <= MANY:
+            weights = self.weights if self.data.n_members > 1 else None
+            drawing = as_svg(reliability(self.classifiers, self.labels, weights=weights))
+        return in_html(self.described, facts) + f'<div style="max-width:22em">{drawing}</div>'
+
+
+class Assessments(dict[str, Assessment]):
+    """Assessments of several sets by name, with one table for all."""
+
+    def table(self) -> str:
+        """A line for each set, a column for each question: headline and p-value."""
+        asked = {question for each in self.values() for question in each.answers}
+        questions = [question for question in QUESTIONS if question in asked]
+        rows = [["", *(HEADS[question] for question in questions)]]
+        for name, each in self.items():
+            cells = (each.answers.get(question) for question in questions)
+            words = (f"{a.headline} (p = {a.pvalue:.3g})" if a else "" for a in cells)
+            rows.append([name, *words])
+        return in_columns(rows)
+
+    def __str__(self) -> str:
+        parts = [f"{name}\n{each.summary()}" for name, each in self.items()]
+        return "\n\n".join([self.table(), *parts])
+
+    def __repr__(self) -> str:
+        return f"<Assessments of {', '.join(self)}>"
+
+    def _repr_html_(self) -> str:
+        return "".join(f"{in_html(name, {})}{each._repr_html_()}" for name, each in self.items())
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(text, 100, initial_indent=indent, subsequent_indent=" " * len(indent))
+
+
+def in_columns(rows: Sequence[Sequence[str]]) -> str:
+    """Cells under each other, to the left."""
+    widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
+
+
 def advice(answers: dict[str, Answer], effect: Effect | None) -> tuple[str, ...]:
     """What to do next, the most important first."""
     steps: list[str] = []
@@ -192,7 +403,10 @@ def advice(answers: dict[str, Answer], effect: Effect | None) -> tuple[str, ...]
         )
     off = [name for name, head in heads.items() if head in (REJECTED, IMPOSSIBLE)]
     if effect is not None and "average" in off:
-        steps += _repairs(effect, calibrated="calibrated" not in off, members=_members(answers))
+        named = next(
+            (each.result.members for each in answers.values() if each.result.members), None
+        )
+        steps += _repairs(effect, calibrated="calibrated" not in off, members=named)
     if "calibrated" in off:
         steps.append(
             "No weights repair this set: recalibrate its members before combining them, or add "
@@ -211,8 +425,7 @@ def advice(answers: dict[str, Answer], effect: Effect | None) -> tuple[str, ...]
         results = [result for answer in answers.values() for result in answer.results]
         n = 10 * (max(result.n_resamples for result in results) + 1) - 1
         # Those that stopped early would stop there again.
-        stopped = any(r.n_resamples < r.settings.get("n_resamples", 0) for r in results)
-        also = f" and `stop_after={n}`" * stopped
+        also = f" and `stop_after={n}`" * any(map(stopped_early, results))
         steps.append(f"Repeat with `n_resamples={n}`{also}, to decide what is borderline.")
     if INCONCLUSIVE in heads.values():
         steps.append(
@@ -221,10 +434,6 @@ def advice(answers: dict[str, Answer], effect: Effect | None) -> tuple[str, ...]
     if not any(answer.rejected for answer in answers.values()):
         steps += _to_learn_more(answers)
     return tuple(steps)
-
-
-def _members(answers: dict[str, Answer]) -> tuple[str, ...] | None:
-    return next((each.result.members for each in answers.values() if each.result.members), None)
 
 
 def _repairs(effect: Effect, *, calibrated: bool, members: tuple[str, ...] | None) -> list[str]:

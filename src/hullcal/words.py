@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["headline", "in_html", "printable", "result_in_words", "verdict", "weights_in_words"]
-
 #: The hypotheses H0 and H0', and both for a set of one member, for which they are the same.
 CALIBRATED = "the convex hull of the members contains a calibrated classifier"
 TRUTH = "the convex hull of the members contains the truth"
@@ -171,9 +169,12 @@ def verdict(
     if word == INCONCLUSIVE:
         return Verdict(head, 'too few rows per bin for "recentered"; use null="stacked"')
     if word == BORDERLINE:
-        stopped = result.n_resamples < result.settings.get("n_resamples", 0)
-        more = "`n_resamples`" + " and `stop_after`" * stopped
-        return Verdict(head, f"{_around(result, adjusted)}; increase {more}")
+        low, high = result.pvalue_interval
+        around = f"95 % Monte Carlo interval of p {low:.3g} to {high:.3g}"
+        if adjusted is not None:
+            around = f"alpha = {result.alpha:g} is within the Monte Carlo interval of p"
+        more = "`n_resamples`" + " and `stop_after`" * stopped_early(result)
+        return Verdict(head, f"{around}; increase {more}")
     claims = _STANDS if word == NOT_REJECTED else _FALLS
     if size is None:
         # A temperature that is no evidence has no direction.
@@ -181,12 +182,9 @@ def verdict(
     return Verdict(head, claims[result.hypothesis], size)
 
 
-def _around(result: Any, adjusted: float | None) -> str:
-    """Where the p-value of more resamples would lie."""
-    if adjusted is not None:
-        return f"alpha = {result.alpha:g} is within the Monte Carlo interval of p"
-    low, high = result.pvalue_interval
-    return f"95 % Monte Carlo interval of p {low:.3g} to {high:.3g}"
+def stopped_early(result: Any) -> bool:
+    """Whether a test ran fewer resamples than it might have."""
+    return bool(result.n_resamples < result.settings.get("n_resamples", 0))
 
 
 def _size(result: Any) -> str:

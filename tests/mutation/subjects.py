@@ -92,7 +92,7 @@ TESTS = {
 }
 #: What uncompiled takes too long to be run so often.
 SLOW = (
-    *("test_the_order_of_rows", "test_a_real_result_survives_json", "test_every_world_stops"),
+    *("test_the_order_of_rows", "test_every_world_stops"),
     *("test_results_of_settings_in_any_type", "test_threads_change_nothing"),
 )
 

@@ -211,15 +211,16 @@ def _result(entry: Any) -> Result:
 
 def _check(result: Any) -> None:
     """Refuse what no test gives: a decision made of it would mean nothing."""
+    for name in (each.name for each in fields(result)):
+        value = getattr(result, name)
+        if isinstance(value, float | np.ndarray) and np.isnan(value).any():
+            raise ValueError(f"`{name}` is {reprlib.repr(value)}")
     weights, members = getattr(result, "weights", None), getattr(result, "members", None)
-    null = getattr(result, "null_distribution", ())
     sound = {
         "alpha": 0 < getattr(result, "alpha", 0.5) < 1,
         "weights": weights is None or check_weights(weights, len(weights)) is not None,
         "members": members is None or weights is None or len(members) == len(weights),
-        "null_distribution": not np.isnan(null).any(),
-        "statistic": not math.isnan(getattr(result, "statistic", 0.0)),
-        "value": not math.isnan(getattr(result, "value", 0.0)),
+        "pool": not hasattr(result, "pool") or len(result.pool) == 1 + len(result.weights),
         "n_samples": getattr(result, "n_samples", 1) >= 1,
         "n_classes": getattr(result, "n_classes", 2) >= 2,
     }
