@@ -78,7 +78,7 @@ def inside(*words):
 # Seeds
 
 
-@pytest.mark.parametrize(("seed", "code"), [("-1", 2), (str(2**200), 0), ("1e3", 2)])
+@pytest.mark.parametrize(("seed", "code"), [("-1", 2), (str(2**200), 0)])
 def test_seeds_on_the_command_line(file, capsys, seed, code):
     assert inside("test", file, "-D", 19, "--seed", seed, "--format", "json", "--quiet") == code
     said = capsys.readouterr()
@@ -90,9 +90,7 @@ def test_seeds_on_the_command_line(file, capsys, seed, code):
 # Paths
 
 
-@pytest.mark.parametrize(
-    "name", ["two words", "λ ß İ", "two\nlines", "-dash", "a'b\"c$(x)`y`", "*"]
-)
+@pytest.mark.parametrize("name", ["λ ß İ", "two\nlines", "-dash", "a'b\"c$(x)`y` *"])
 def test_paths_are_taken_as_they_are(file, tmp_path, monkeypatch, capsys, name):
     monkeypatch.chdir(tmp_path)
     Path(f"{name}.npz").write_bytes(file.read_bytes())
@@ -201,25 +199,18 @@ for call in (
 
 
 @linux
-def test_no_check_is_an_assertion(tmp_path):
-    said = [
-        subprocess.run(
-            [sys.executable, *flags, "-c", BAD],
-            capture_output=True,
-            text=True,
-            timeout=600,
-            cwd=tmp_path,
-            check=True,
-        ).stdout
-        for flags in ([], ["-OO"])
-    ]
-    assert said[0] == said[1]
-    assert len(said[0].splitlines()) >= 10
+def test_no_check_is_an_assertion(tmp_path, capsys):
+    command = [sys.executable, "-OO", "-c", BAD]
+    how = {"capture_output": True, "text": True, "timeout": 600, "cwd": tmp_path, "check": True}
+    said = subprocess.run(command, **how).stdout
+    exec(BAD, {})
+    assert said == capsys.readouterr().out
+    assert len(said.splitlines()) >= 10
 
 
 @linux
-@pytest.mark.parametrize("flags", [("-O",), ("-I", "-X", "dev", "-W", "error")], ids=" ".join)
-def test_interpreters_of_another_mood_give_the_same_bytes(file, expected, tmp_path, flags):
+def test_an_interpreter_of_another_mood_gives_the_same_bytes(file, expected, tmp_path):
+    flags = ("-I", "-O", "-X", "dev", "-W", "error")
     done = run("test", file, *FAST, *OUTPUTS, flags=flags, cwd=tmp_path)
     if "No module named" in done.stderr:
         pytest.skip("hullcal is not installed here")
@@ -316,7 +307,7 @@ def two(tmp_path_factory):
         process.stdout.close()
 
 
-ROUNDS = range(40)
+ROUNDS = range(15)
 
 
 def test_of_two_writers_one_wins_and_the_other_is_told(two):
@@ -341,7 +332,7 @@ def test_of_two_that_begin_a_journal_one_wins_and_the_other_is_told(two):
 @linux
 def test_two_studies_in_one_folder_leave_one(tmp_path):
     words = [sys.executable, "-m", "hullcal", "simulate", "--scenario", "S1", "--test", "truth"]
-    words += ["-N", "20", "-M", "3", "-K", "3", "-D", "19", "-R", "300", "--jobs", "1", "--quiet"]
+    words += ["-N", "20", "-M", "3", "-K", "3", "-D", "19", "-R", "200", "--jobs", "1", "--quiet"]
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": tmp_path}
     pair = [subprocess.Popen([*words, "--output", "study"], **options) for _ in range(2)]
     said = [process.communicate(timeout=600)[1] for process in pair]
@@ -351,6 +342,4 @@ def test_two_studies_in_one_folder_leave_one(tmp_path):
     assert refused.startswith("hullcal: `--output` must not")
     assert inside(*words[3:], "--output", tmp_path / "alone") == 0
     for name in hc.simulation.study.NAMES:
-        left, right = tmp_path / "study" / name, tmp_path / "alone" / name
-        assert left.exists() == right.exists()
-        assert not left.exists() or left.read_bytes() == right.read_bytes(), name
+        assert (tmp_path / "study" / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
