@@ -208,10 +208,8 @@ def test_other_labels_under_the_same_networks_are_refused(small, tmp_path):
     [
         ("nonsense",),
         ("blobs", "--path", "nonsense"),
-        ("blobs", "--path", "blub=folder"),
         ("blobs", "--rows", "1"),
         ("bacteria", "--end-to-end"),
-        ("caltech101_vgg", "--end-to-end"),
     ],
 )
 def test_bad_usage_ends_before_any_work(arguments, small, capsys):

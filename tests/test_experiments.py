@@ -159,10 +159,6 @@ def test_every_null_and_every_measure_has_a_mark_of_its_own():
 # Networks, people, and members added one by one
 
 NAMES = ("resnet18", "googlenet", "resnet_orig", "inception_v3")
-SMALL = study.Effort(
-    n_resamples=19, n_resamples_alone=39, n_resamples_many=19, n_resamples_pair=19,
-    n_splits=2, n_draws=1, evaluations=60,
-)  # fmt: skip
 DATA = ROOT.parent / "shared" / "data"
 
 
@@ -183,9 +179,7 @@ def small(files):
 
 
 def test_every_part_prints_its_numbers_and_writes_tables_and_figures(files, tmp_path, capsys):
-    flags = ("-D", "--alone", "--many", "--pairs")
-    sizes = [*(word for flag in flags for word in (flag, "19")), "--splits=2", "--draws=1"]
-    networks.main([*map(str, files), f"--out={tmp_path / 'out'}", *sizes])
+    networks.main([*map(str, files), f"--out={tmp_path / 'out'}", "--trial"])
     printed = capsys.readouterr().out
     assert all(f"{name} took" in printed for name in networks.PARTS)
     drawn = {name for name in whole(tmp_path / "out", printed) if name.endswith(".svg")}
@@ -238,7 +232,7 @@ def test_the_closest_combination_is_the_one_the_points_were_made_of(small):
 
 
 def test_the_pvalues_of_networks_are_adjusted_over_networks_and_measures(small):
-    rows = study.alone(small, SMALL)
+    rows = study.alone(small, study.TRIAL)
     assert [row["network"] for row in rows] == [*NAMES, "average"]
     found = [(row[f"{m}_p"], row[f"{m}_holm"]) for row in rows[:-1] for m in study.MEASURES]
     # Holm by hand: the i-th smallest of eight times 8 - i, and never less than the one before.
@@ -251,7 +245,7 @@ def test_the_pvalues_of_networks_are_adjusted_over_networks_and_measures(small):
 
 
 def test_weights_are_judged_on_rows_that_did_not_choose_them(small):
-    scores, _ = study.splits(small, SMALL)
+    scores, _ = study.splits(small, study.TRIAL)
     (first, chosen), (second, judged) = hc.split(small.networks.probs, small.labels, rng=0)
     logs = [-np.log(first[np.arange(len(chosen)), m, chosen]).mean() for m in range(4)]
     best = second[:, int(np.argmin(logs))]
@@ -261,7 +255,7 @@ def test_weights_are_judged_on_rows_that_did_not_choose_them(small):
 
 
 def test_every_pair_is_looked_at_once_and_counted_by_family(small):
-    rows = study.pairs(small, SMALL)
+    rows = study.pairs(small, study.TRIAL)
     assert {frozenset((row["first"], row["second"])) for row in rows} == {
         frozenset(pair) for pair in itertools.combinations(NAMES, 2)
     }
