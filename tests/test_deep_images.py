@@ -119,7 +119,10 @@ def test_cifar_with_other_pixels_is_refused(tmp_path, monkeypatch):
 
 
 def test_networks_have_the_number_of_parameters_of_the_originals():
-    for network, count in ((networks.MobileNetV2(), 3_504_872), (networks.VGG16Trunk(), 14_714_688)):
+    for network, count in (
+        (networks.MobileNetV2(), 3_504_872),
+        (networks.VGG16Trunk(), 14_714_688),
+    ):
         assert sum(parameter.numel() for parameter in network.parameters()) == count
 
 

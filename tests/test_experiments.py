@@ -22,7 +22,7 @@ for library in ("joblib", "matplotlib", "mpltern", "nlopt"):
     pytest.importorskip(library)
 sys.path.insert(0, str(ROOT))
 
-from experiments import canvas, levels, valid_and_small  # noqa: E402
+from experiments import levels, valid_and_small  # noqa: E402
 from experiments.cifar10_networks import __main__ as networks  # noqa: E402
 from experiments.cifar10_networks import humans, study  # noqa: E402
 from experiments.type_errors import __main__ as errors  # noqa: E402
@@ -150,12 +150,6 @@ def test_a_bound_allows_for_the_number_of_points():
     assert figures.with_bounds([row | {"kind": "Type II"}]) == []
 
 
-def test_every_null_and_every_measure_has_a_mark_of_its_own():
-    for styles in (canvas.NULLS, canvas.MEASURES):
-        assert len({style["marker"] for style in styles.values()}) == len(styles)
-    assert len({str(style["linestyle"]) for style in canvas.NULLS.values()}) == len(grids.NULLS)
-
-
 # Networks, people, and members added one by one
 
 NAMES = ("resnet18", "googlenet", "resnet_orig", "inception_v3")
@@ -199,15 +193,6 @@ def test_opinions_about_other_images_are_refused_with_both_shapes(files, tmp_pat
     np.savez(tmp_path / "few.npz", probs=np.full((7, 3), 1 / 3))
     with pytest.raises(hc.InvalidInputError, match=r"`humans`.*\(120, 3\).*\(7, 3\)"):
         study.read(files[0], tmp_path / "few.npz")
-
-
-def test_the_nearest_point_of_a_segment_is_the_one_found_by_hand():
-    # Between (1, 0, 0) and (0, 1, 0) lies (.6, .4, 0); the point's .1 of the third class is beyond it.
-    members = np.array([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
-    point = np.array([[0.55, 0.35, 0.1]])
-    nearest = humans.nearest_points(members, point)
-    assert nearest[0, 2] == 0
-    assert humans.total_variation(point, nearest)[0] == pytest.approx(0.1, abs=1e-9)
 
 
 def test_the_nearest_point_is_no_farther_than_any_of_a_fine_grid_of_the_hull(monkeypatch):

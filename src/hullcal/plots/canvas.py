@@ -53,8 +53,12 @@ def axes_or_new(ax: Axes | None, *, height: float, **options: Any) -> Axes:
 
     if ax is not None:
         if not isinstance(ax, Axes):
-            rule, repair = "must be a matplotlib Axes or None", "Of an array of Axes, pass one."
-            raise refusal("ax", rule, type(ax).__name__, repair)
+            raise refusal(
+                "ax",
+                "must be a matplotlib Axes or None",
+                type(ax).__name__,
+                "Of an array of Axes, pass one.",
+            )
         return ax
     fresh: Axes = Figure(figsize=(COLUMN, height), layout="constrained").add_subplot(**options)
     fresh.tick_params(labelsize=SMALL)
