@@ -326,5 +326,5 @@ def test_a_damaged_image_is_named_before_a_trunk_learns(tmp_path):
     pictures_in(tmp_path / "images")
     (tmp_path / "images" / "001.ak47" / "torn.jpg").write_bytes(b"")
     options = Options({"caltech256_mob": tmp_path / "images"}, end_to_end=True)
-    with pytest.raises(ValueError, match=r"1 damaged of 33: .*torn\.jpg"):
+    with pytest.raises(ValueError, match=r"torn\.jpg, which is not"):
         TASKS["caltech256_mob"].data(options)

@@ -316,21 +316,17 @@ def test_pixels_of_sixteen_bits_are_refused_rather_than_clipped(tmp_path):
         read_square(tmp_path / "deep.png", 2)
 
 
-def test_damaged_files_are_named_before_any_work(tmp_path):
+@pytest.mark.parametrize("name", ["torn", "empty"])
+def test_a_damaged_file_is_named_before_any_work(name, tmp_path):
     noise = np.random.default_rng(6).integers(0, 256, (50, 50, 3), dtype=np.uint8)
-    for name in ("fine", "torn", "empty"):
-        file = tmp_path / "data" / "ant" / f"{name}.png"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(noise).save(file)
-    torn, empty = (file.with_stem(name) for name in ("torn", "empty"))
-    torn.write_bytes(torn.read_bytes()[: torn.stat().st_size // 2])
-    empty.write_bytes(b"")
-    files = folders.from_folder(tmp_path / "data")
-    network = Small(fail_after=0)
-    with pytest.raises(hc.InvalidInputError, match="2 damaged of 3") as caught:
+    (tmp_path / "data" / "ant").mkdir(parents=True)
+    for each in ("fine", name):
+        Image.fromarray(noise).save(tmp_path / "data" / "ant" / f"{each}.png")
+    damaged = tmp_path / "data" / "ant" / f"{name}.png"
+    damaged.write_bytes(damaged.read_bytes()[:1000] if name == "torn" else b"")
+    files, network = folders.from_folder(tmp_path / "data"), Small(fail_after=0)
+    with pytest.raises(hc.InvalidInputError, match=rf"{name}\.png"):
         cached_features("a", lambda: network, files, tmp_path / "cache", size=32)
-    assert str(torn) in str(caught.value)
-    assert str(empty) in str(caught.value)
     assert network.calls.n == 0
 
 
