@@ -223,14 +223,6 @@ def test_without_the_program_the_error_says_what_to_get(cache, known, monkeypatc
     assert str(cache / "packages" / "toy") in str(error.value)
 
 
-def test_a_cache_that_cannot_be_written_to_is_said(tmp_path, known, monkeypatch):
-    known(b"bytes", by_hand=False)
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("HULLCAL_CACHE", str(tmp_path / "file"))
-    with pytest.raises(DownloadError, match=r"cannot be written to.*HULLCAL_CACHE"):
-        fetch("toy")
-
-
 def read_pickle(content):
     return ArraysOnly(io.BytesIO(content)).load()
 

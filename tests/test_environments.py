@@ -5,6 +5,8 @@ import os
 import shlex
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 
 import hullcal as hc
 from hullcal.cli import run as program
+from hullcal.io import write_atomic
 from hullcal.io.journal import Journal
 
 ROOT = Path(hc.__file__).parent
@@ -256,73 +259,44 @@ def test_read_only_folders_of_home_caches_and_package_still_give_a_result(file, 
 
 # Two at once
 
-WRITER = """
-import sys
-from pathlib import Path
-from hullcal import InvalidInputError
-from hullcal.io.journal import Journal
-from hullcal.io.writing import write_atomic
-letter, place = sys.argv[1], Path(sys.argv[2])
-print("ready", flush=True)
-for line in sys.stdin:
-    kind, number = line.split()
-    try:
-        if kind == "journal":
-            folder = place / f"journal-{number}"
-            folder.mkdir(exist_ok=True)
-            with Journal.open(folder, {"a": 1}, resume=False, new=True) as journal:
-                for i in range(3):
-                    journal.append((letter, i, i + 1), {"p": [0.5]})
-        else:
-            write_atomic(place / f"{kind}-{number}", letter * 200_000, force=kind == "force")
-        print("won", flush=True)
-    except InvalidInputError as error:
-        print(error, flush=True)
-"""
+
+def told(work):
+    """What two threads that do the same at the same time are told; "won" for no refusal."""
+    start = threading.Barrier(2)
+
+    def one(letter):
+        start.wait()
+        try:
+            work(letter)
+        except hc.InvalidInputError as error:
+            return str(error)
+        return "won"
+
+    with ThreadPoolExecutor(2) as pool:
+        said = list(pool.map(one, "ab"))
+    assert sorted(words == "won" for words in said) == [False, True], said
+    return said
 
 
-@pytest.fixture(scope="module")
-def two(tmp_path_factory):
-    """Two processes that do the same at the same time: what each of them says, and their folder."""
-    place = tmp_path_factory.mktemp("two")
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    pair = [
-        subprocess.Popen([sys.executable, "-c", WRITER, letter, str(place)], **pipes)
-        for letter in "ab"
-    ]
-    for process in pair:
-        assert process.stdout.readline() == "ready\n"
-
-    def both(kind, number):
-        for process in pair:
-            process.stdin.write(f"{kind} {number}\n")
-        for process in pair:
-            process.stdin.flush()
-        return [process.stdout.readline().strip() for process in pair], place / f"{kind}-{number}"
-
-    yield both
-    for process in pair:
-        process.stdin.close()
-        process.wait(timeout=60)
-        process.stdout.close()
-
-
-ROUNDS = range(15)
-
-
-def test_of_two_writers_one_wins_and_the_other_is_told(two):
-    for number in ROUNDS:
-        said, path = two("new", number)
-        assert sorted(words == "won" for words in said) == [False, True], said
+def test_of_two_writers_one_wins_and_the_other_is_told(tmp_path):
+    for number in range(20):
+        path = tmp_path / f"new-{number}"
+        said = told(lambda letter, path=path: write_atomic(path, letter * 200_000))
         assert "must not exist yet" in said[said.index("won") - 1]
         assert path.read_text() == "ab"[said.index("won")] * 200_000
-    assert not list(path.parent.glob(".*.tmp"))
+    assert not list(tmp_path.glob(".*.tmp"))
 
 
-def test_of_two_that_begin_a_journal_one_wins_and_the_other_is_told(two):
-    for number in ROUNDS:
-        said, folder = two("journal", number)
-        assert sorted(words == "won" for words in said) == [False, True], said
+def test_of_two_that_begin_a_journal_one_wins_and_the_other_is_told(tmp_path):
+    def begin(letter):
+        with Journal.open(folder, {"a": 1}, resume=False, new=True) as journal:
+            for i in range(3):
+                journal.append((letter, i, i + 1), {"p": [0.5]})
+
+    for number in range(20):
+        folder = tmp_path / f"journal-{number}"
+        folder.mkdir()
+        said = told(begin)
         other = said[said.index("won") - 1]
         assert "in use" in other or "just been begun" in other
         with Journal.open(folder, {"a": 1}, resume=True) as journal:

@@ -239,11 +239,6 @@ def diagram_of(probs, labels, **options):
     return plots.ReliabilityDisplay.from_predictions(labels, probs, **options)
 
 
-def test_the_gap_of_the_confidence_curve_is_the_ece():
-    curve = diagram_of(PROBS[:, 0], LABELS).average
-    assert curve.gap == pytest.approx(hc.ConfidenceECE()(PROBS[:, 0], LABELS), abs=1e-12)
-
-
 def test_the_band_agrees_with_the_exact_distribution_of_redrawn_labels():
     p = np.array([0.55, 0.9, 0.6, 0.58, 0.95, 0.97])
     probs = np.stack([p, 1 - p], axis=1)

@@ -190,14 +190,6 @@ def test_an_answer_beyond_the_numbers_tried_is_not_made_up(rates, target, expect
 # The result
 
 
-@pytest.mark.parametrize("test", ["truth", "calibrated:hl_cwise:paper"])
-def test_any_test_of_a_study_has_a_power(test):
-    how = {**SHORT, "n_datasets": 2, "n_samples": 20, "test": test}
-    found = power(PROBS[:, :2], rng=0, **how)
-    assert found.test == test
-    assert f"({test})" in found.sentence()
-
-
 def test_the_default_sizes_reach_beyond_the_rows():
     common = {"n_datasets": 1, "n_resamples": 19, "test": "calibrated:pairwise:2", "rng": 0}
     assert power(PROBS, **common).n_samples.tolist() == [20, 38, 75, 150, 300]

