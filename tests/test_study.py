@@ -372,7 +372,7 @@ OPTIONS = (
     *("-N", 12, "-M", 3, "-K", 3, "-D", 9, "-R", 12),
     *("--alpha", 0.1, "--alpha", 0.5),
 )
-#: A hundred blocks, so that there is a middle to be hit in.
+#: Fifty blocks, so that there is a middle to be hit in.
 LONG = ("--scenario", "calibrated", "--test", "calibrated:ece_conf:paper", "-N", 60, "-R", 800)
 #: Studies of some size are run compiled, whatever the other tests are.
 COMPILED = os.environ | {"NUMBA_DISABLE_JIT": "0"}

@@ -38,8 +38,9 @@ Floats = NDArray[np.float64]
 Block = tuple[int, Source, int, int]
 #: What a test leaves behind.
 COLUMNS = ("pvalue", "statistic", "minimum", "n_evaluations")
-#: Blocks of a cell: a crash costs at most one for each process, and each is a line of the journal.
-_BLOCKS = 100
+#: Blocks of a cell, each a line of the journal. joblib hands short ones out together, so that a crash
+#: costs each process one long block, or about a second.
+_BLOCKS = 50
 #: What a study leaves in its folder beside the journal.
 NAMES = ("tests.csv", "rates.csv", "manifest.json")
 #: The 97.5 % quantile of the standard normal distribution.
