@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from experiments.alternatives import em_weights
 from scipy.optimize import minimize
 from scipy.stats import multinomial
 
@@ -139,20 +140,6 @@ def minimise(probs: Array, labels: Array, g: Measure) -> tuple[float, int]:
     # COBYLA may end a hair outside the simplex.
     weights = np.clip(result.x, 0, None)
     return g(combine(probs, weights / weights.sum()), labels), result.nfev
-
-
-def em_weights(probs: Array, labels: Array) -> Array:
-    """The maximum-likelihood combination, by EM from the uniform weights."""
-    likelihood = probs[np.arange(len(labels)), :, labels]
-    weights = np.full(probs.shape[1], 1 / probs.shape[1])
-    before = -np.inf
-    for _ in range(500):
-        mixed = likelihood @ weights
-        if np.log(mixed).mean() - before < 1e-9:
-            break
-        before = np.log(mixed).mean()
-        weights = (likelihood * weights / mixed[:, None]).mean(axis=0)
-    return weights
 
 
 def paper_null(probs: Array, g: Measure, n_resamples: int, rng: np.random.Generator) -> list[float]:

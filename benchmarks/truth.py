@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from experiments.alternatives import averaged, evidences
 from threadpoolctl import threadpool_limits
 
 import hullcal as hc
-from benchmarks.literal import em_weights
 from benchmarks.measuring import (
     Array,
     Set,
@@ -34,50 +34,19 @@ from benchmarks.scale import WARM, memory
 from hullcal.objectives.chunked import ArrayPasses, Job
 
 N_RESAMPLES, FEW = 100, 5
-FLOOR, HEAT_RIDGE, RIDGE = 1e-4, 1.0, 10.0
 #: Rows made at a time; rows and workers of the plan.
 CHUNK, MANY_ROWS, WORKERS = 20_000, 10**9, 100
-
-
-def statistic(probs: Array, labels: Array) -> float:
-    """The logarithm of the likelihood ratio, averaged over temperatures, pools and classes."""
-    rows = np.arange(len(labels))
-    base = np.einsum("m,nmk->nk", em_weights(probs, labels), probs)
-    logs = np.log(np.maximum(base, FLOOR))
-    q = np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True)
-    ratios = (np.log(np.maximum(probs, FLOOR)) - logs[:, None]).transpose(0, 2, 1)
-    pool = np.concatenate([logs[:, :, None], ratios], axis=2)
-    each = np.broadcast_to(np.eye(probs.shape[2]), (*logs.shape, probs.shape[2]))
-    found = [
-        evidence(features, q, labels, ridge)
-        for features, ridge in ((pool[:, :, :1], HEAT_RIDGE), (pool, RIDGE), (each, RIDGE))
-    ]
-    floored = np.log(q[rows, labels]).sum() - np.log(base[rows, labels]).sum()
-    return float(np.logaddexp.reduce(found) - np.log(len(found)) + floored)
-
-
-def evidence(features: Array, q: Array, labels: Array, ridge: float) -> float:
-    """Laplace's approximation to the average likelihood ratio of a family."""
-    centred = features - features.mean(axis=1, keepdims=True)
-    features = centred / np.sqrt((centred**2).mean(axis=(0, 1)))
-    residuals = np.eye(q.shape[1])[labels] - q
-    slopes = np.einsum("nkf,nk->f", features, residuals)
-    weighted = features * q[:, :, None]
-    means = weighted.sum(axis=1)
-    curvature = np.einsum("nkf,nkg->fg", weighted, features, optimize=True) - means.T @ means
-    curvature += ridge * np.eye(len(slopes))
-    volume = np.linalg.slogdet(curvature / ridge)[1]
-    return float(slopes @ np.linalg.solve(curvature, slopes) - volume) / 2.0
 
 
 def literal_test(probs: Array, labels: Array, n_resamples: int) -> float:
     """The p-value by parametric bootstrap."""
     rng = np.random.default_rng(0)
-    observed = statistic(probs, labels)
-    law = np.einsum("m,nmk->nk", em_weights(probs, labels), probs)
+    families = ("temperature", "pool", "classes")
+    observed, law = evidences(probs, labels, families)
     reached = 1
     for _ in range(n_resamples):
-        reached += statistic(probs, hc.simulation.draw_labels(law, rng)) >= observed
+        again, _ = evidences(probs, hc.simulation.draw_labels(law, rng), families)
+        reached += averaged(again, families) >= averaged(observed, families)
     return reached / (1 + n_resamples)
 
 

@@ -9,6 +9,7 @@ averages of several. Written in NumPy apart from the package, so that it also ch
 """
 
 import argparse
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -16,15 +17,12 @@ import numpy as np
 import hullcal as hc
 from experiments.levels import ALPHA, N_RESAMPLES
 from experiments.truth import VALID, WRONG, Draw, redrawn
-from hullcal.alternatives import FLOOR
-from hullcal.likelihood import fit_mixture
-from hullcal.objectives.chunked import ArrayPasses, Cases
 from hullcal.simulation import draw_labels
 
 Floats = np.ndarray
 
-
-RIDGE, HEAT_RIDGE, FEW_CLASSES = 10.0, 1.0, 5
+#: Probabilities are raised to the floor before their logarithms are taken.
+FLOOR, RIDGE, HEAT_RIDGE, FEW_CLASSES = 1e-4, 10.0, 1.0, 5
 #: Cells of `experiments.truth` that are shown here, and real ensembles with labels redrawn.
 VALID_SHOWN = (
     "S1, N=100, M=10, K=10",
@@ -56,27 +54,44 @@ AVERAGES = {
 FAMILIES = ("temperature", "pool", "classes", "logits", "ranks", "trust")
 
 
-def features(probs: Floats, base: Floats) -> dict[str, Floats]:
-    """Features (n_samples, n_classes, n_features) of each family around a combination."""
+def em_weights(probs: Floats, labels: Floats) -> Floats:
+    """The maximum-likelihood combination, by EM from the uniform weights."""
+    likelihood = probs[np.arange(len(labels)), :, labels]
+    weights = np.full(probs.shape[1], 1 / probs.shape[1])
+    before = -np.inf
+    for _ in range(500):
+        # A label that no member thinks possible tells nothing of the weights.
+        mixed = np.maximum(likelihood @ weights, 1e-300)
+        if np.log(mixed).mean() - before < 1e-9:
+            break
+        before = np.log(mixed).mean()
+        weights = (likelihood * weights / mixed[:, None]).mean(axis=0)
+        weights /= weights.sum()
+    return weights
+
+
+def features(probs: Floats, base: Floats) -> dict[str, Callable[[], Floats]]:
+    """What makes the features (n_samples, n_classes, n_features) of each family around a combination."""
     n, k = base.shape
     logs = np.log(np.maximum(base, FLOOR))
     ratios = np.log(np.maximum(probs, FLOOR)).transpose(0, 2, 1) - logs[:, :, None]
-    each = np.broadcast_to(np.eye(k), (n, k, k))
     rank = np.argsort(np.argsort(-base, axis=1, kind="stable"), axis=1)
     entropy = -(base * np.log(np.maximum(base, 1e-300))).sum(axis=1, keepdims=True)
-    entropy = (entropy - entropy.mean()) / (entropy.std() + 1e-12)
-    found = {
-        "temperature": logs[:, :, None],
-        "pool": np.concatenate([logs[:, :, None], ratios], axis=2),
-        "classes": each,
-        "ranks": np.stack([base, rank == 0, rank == 1], axis=2),
-        "trust": np.stack([logs * entropy, logs * np.maximum(entropy, 0.0)], axis=2),
-    }
-    if k <= FEW_CLASSES:
+    entropy = ((entropy - entropy.mean()) / (entropy.std() + 1e-12))[:, :, None]
+
+    def own_logits() -> Floats:
         shared = np.column_stack([np.ones(n), logs - logs.mean(axis=1, keepdims=True)])
         own = np.eye(k)[None, :, :, None] * shared[:, None, None, :]
-        found["logits"] = own.reshape(n, k, k * (k + 1))
-    return found
+        return own.reshape(n, k, k * (k + 1))
+
+    makers: dict[str, Callable[[], Floats]] = {
+        "temperature": lambda: logs[:, :, None],
+        "pool": lambda: np.concatenate([logs[:, :, None], ratios], axis=2),
+        "classes": lambda: np.broadcast_to(np.eye(k), (n, k, k)),
+        "ranks": lambda: np.stack([base, rank == 0, rank == 1], axis=2),
+        "trust": lambda: logs[:, :, None] * np.concatenate([entropy, entropy.clip(min=0)], axis=2),
+    }
+    return makers | ({"logits": own_logits} if k <= FEW_CLASSES else {})
 
 
 def standardised(raw: Floats) -> Floats:
@@ -90,9 +105,8 @@ def slopes_and_curvature(x: Floats, q: Floats, labels: Floats) -> tuple[Floats, 
     """Derivatives of the log-likelihood in the coefficients."""
     mean = np.einsum("nk,nkf->nf", q, x)
     flat = (x * np.sqrt(q)[:, :, None]).reshape(-1, x.shape[2])
-    return x[np.arange(len(q)), labels].sum(axis=0) - mean.sum(
-        axis=0
-    ), flat.T @ flat - mean.T @ mean
+    slopes = x[np.arange(len(q)), labels].sum(axis=0) - mean.sum(axis=0)
+    return slopes, flat.T @ flat - mean.T @ mean
 
 
 def evidence(x: Floats, q: Floats, labels: Floats, ridge: float) -> float:
@@ -120,25 +134,36 @@ def log_ratio(x: Floats, q: Floats, labels: Floats) -> float:
     return float(np.log(best[rows, labels]).sum() - logs[rows, labels].sum())
 
 
-def statistics(probs: Floats, labels: Floats) -> tuple[dict[str, float], Floats]:
-    """All statistics of a set, and the law of labels by its likeliest combination."""
-    passes = ArrayPasses(probs, labels.astype(np.int32), np.arange(probs.shape[1]), 1)
-    base = np.einsum("m,nmk->nk", fit_mixture(passes, Cases.data()).weights[0], probs)
+def evidences(
+    probs: Floats, labels: Floats, wanted: Sequence[str] = ("ratio", *FAMILIES)
+) -> tuple[dict[str, float], Floats]:
+    """Logarithms of the ratios of a set, and the law of labels by its likeliest combination."""
+    base = np.einsum("m,nmk->nk", em_weights(probs, labels), probs)
     q = np.maximum(base, FLOOR) / np.maximum(base, FLOOR).sum(axis=1, keepdims=True)
     rows = np.arange(len(labels))
     with np.errstate(divide="ignore"):
         # Labels that the floor alone makes possible count for every alternative.
         floored = float(np.log(q[rows, labels]).sum() - np.log(base[rows, labels]).sum())
-    x = {name: standardised(raw) for name, raw in features(probs, base).items()}
-    found = {
-        name: evidence(each, q, labels, HEAT_RIDGE if name == "temperature" else RIDGE)
-        for name, each in x.items()
-    }
-    for name, parts in AVERAGES.items():
-        some = [found[part] for part in parts if part in found]
-        found[name] = float(np.logaddexp.reduce(some) - np.log(len(some)))
-    found["ratio"] = log_ratio(x["pool"], q, labels)
-    return {name: value + floored for name, value in found.items()}, base
+    makers, found = features(probs, base), {}
+    for name in wanted:
+        if name == "ratio":
+            found[name] = floored + log_ratio(standardised(makers["pool"]()), q, labels)
+        elif name in makers:
+            ridge = HEAT_RIDGE if name == "temperature" else RIDGE
+            found[name] = floored + evidence(standardised(makers[name]()), q, labels, ridge)
+    return found, base
+
+
+def averaged(found: dict[str, float], families: Sequence[str]) -> float:
+    """The logarithm of the mean ratio of those families that there are."""
+    some = [found[name] for name in families if name in found]
+    return float(np.logaddexp.reduce(some) - np.log(len(some)))
+
+
+def statistics(probs: Floats, labels: Floats) -> tuple[dict[str, float], Floats]:
+    """All columns of the table for a set, and the law of labels by its likeliest combination."""
+    found, law = evidences(probs, labels)
+    return found | {name: averaged(found, parts) for name, parts in AVERAGES.items()}, law
 
 
 def main() -> None:

@@ -66,27 +66,12 @@ def drawing(path: Path, height: float, width: float = PAGE) -> Iterator[Figure]:
 
 
 def _shortened(svg: str) -> str:
-    """The same to a hundredth of a point, and the style of all marks of a curve said once.
+    """The same to a hundredth of a point; what stands between tags is text and stays as it is."""
 
-    What stands between tags is text and stays as it is.
-    """
-    rounded = re.sub(r"<[^>]*>", lambda tag: _NUMBER.sub(_rounded, tag[0]), svg)
-    return re.sub(r"(<g[^>]*)>\n((?:\s*<use [^>]*/>\n)+)", _said_once, rounded)
+    def rounded(tag: re.Match[str]) -> str:
+        return re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", tag[0])
 
-
-_NUMBER = re.compile(r"\d+\.\d{3,}")
-
-
-def _rounded(number: re.Match[str]) -> str:
-    return f"{float(number[0]):.2f}"
-
-
-def _said_once(found: re.Match[str]) -> str:
-    styles = set(re.findall(r' style="([^"]*)"', found[2]))
-    if len(styles) != 1 or "style=" in found[1]:
-        return found[0]
-    style = styles.pop()
-    return f'{found[1]} style="{style}">\n' + found[2].replace(f' style="{style}"', "")
+    return re.sub(r"<[^>]*>", rounded, svg)
 
 
 def legend_above(figure: Figure, ax: Any, columns: int) -> None:

@@ -9,6 +9,11 @@ from typing import Any
 Rows = list[dict[str, Any]]
 
 
+def where(rows: Rows, **values: Any) -> Rows:
+    """The rows that have these values."""
+    return [row for row in rows if all(row[name] == value for name, value in values.items())]
+
+
 def write(rows: Rows, path: Path, columns: Sequence[str] | None = None) -> None:
     """A line for each row; a parameter that plays no part is left empty."""
     names = tuple(rows[0]) if columns is None else columns

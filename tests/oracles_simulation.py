@@ -46,15 +46,6 @@ def members_of(rng: np.random.Generator, m: int, k: int, u: float) -> tuple[np.n
     return p_e, rng.dirichlet(k * p_e / u, size=m)
 
 
-def s1(rng, n: int, m: int, k: int, u: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """S1: one lambda, uniform on the simplex, for the data set. Members, truth, labels."""
-    lam = rng.dirichlet(np.ones(m))
-    rows = [members_of(rng, m, k, u)[1] for _ in range(n)]
-    truth = [sum(lam[j] * members[j] for j in range(m)) for members in rows]
-    labels = [rng.choice(k, p=t / t.sum()) for t in truth]
-    return np.array(rows), np.array(truth), np.array(labels)
-
-
 def s2_or_s3(rng, n: int, m: int, k: int, u: float, closest: bool) -> dict[str, np.ndarray]:
     """S2 (closest corner) and S3 (random corner), truth uniform from boundary to corner."""
     drawn = {name: [] for name in ("probs", "mean", "corners", "boundary", "truth", "labels")}

@@ -1,22 +1,12 @@
-"""Rejection rates of the test on simulated sets: which scenario, which measure, which null.
-
-Run as a program it prints the table from which figures are quoted:
-
-    python tests/simulation.py --sets 400
-"""
+"""Rejection rates of the test on simulated sets: which scenario, which measure, which null."""
 
 from __future__ import annotations
 
-import argparse
-import csv
-import math
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from pathlib import Path
 
 import numpy as np
 
@@ -135,48 +125,3 @@ def cells(
         for measure in measures:
             if (measure in COSTLY) == scenario.startswith("small"):
                 yield from (Cell(scenario, measure, null) for null in nulls)
-
-
-def main() -> None:
-    """Print the rate and its standard error for every cell."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--sets", type=int, default=400, help="sets a cell")
-    parser.add_argument("--resamples", type=int, default=N_RESAMPLES)
-    parser.add_argument("--scenario", nargs="+", default=list(SCENARIOS), choices=list(SCENARIOS))
-    parser.add_argument("--measure", nargs="+", default=list(MEASURES), choices=MEASURES)
-    parser.add_argument("--null", nargs="+", default=list(NULLS), choices=NULLS)
-    parser.add_argument("--out", type=Path, help="also write the table as CSV, a line a cell")
-    given = parser.parse_args()
-    written: list[dict[str, object]] = []
-    print(f"{given.sets} sets a cell, {given.resamples} resamples, alpha = {ALPHA}")
-    print(f"{'scenario':<22}{'measure':<11}" + "".join(f"{null:>16}" for null in given.null))
-    for scenario in given.scenario:
-        for measure in given.measure:
-            row = list(cells([scenario], [measure], given.null))
-            if not row:
-                continue
-            begin = time.perf_counter()
-            entries = ""
-            for cell in row:
-                rate = rejections(cell, given.sets, given.resamples) / given.sets
-                error = math.sqrt(max(rate * (1 - rate), 1e-9) / given.sets)
-                wanted = " " if cell.hypothesis_holds else "*"
-                entries += f"{f'{rate:.3f} ({error:.3f}){wanted}':>16}"
-                place = {"scenario": scenario, "measure": measure, "null": cell.null}
-                found = {"rejection_rate": f"{rate:g}", "standard_error": f"{error:.4f}"}
-                sizes = {"n_sets": given.sets, "n_resamples": given.resamples, "alpha": ALPHA}
-                written.append(place | found | sizes)
-            seconds = time.perf_counter() - begin
-            print(f"{scenario:<22}{measure:<11}{entries}   {seconds:.0f} s", flush=True)
-    print("rate (standard error); * the hypothesis is false, so that 1 is wanted")
-    if given.out is not None:
-        with given.out.open("w", newline="") as file:
-            table = csv.DictWriter(file, list(written[0]), lineterminator="\n")
-            table.writeheader()
-            table.writerows(written)
-
-
-if __name__ == "__main__":
-    main()

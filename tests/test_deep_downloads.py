@@ -32,8 +32,6 @@ from experiments.deep_ensembles.downloads import (  # noqa: E402
     unpacked,
 )
 
-from hullcal import InvalidInputError  # noqa: E402
-
 pytestmark = pytest.mark.deep
 
 SDIST, WHEEL = "toy-1.0.tar.gz", "toy-1.0-py3-none-any.whl"
@@ -126,17 +124,9 @@ def test_only_the_wanted_files_come_out_side_by_side(content, filename, cache, k
 
 CORRUPT = {
     "symbolic link": (tgz(GOOD, [("toy/a.txt", tarfile.SYMTYPE, "/etc/passwd")]), SDIST, "regular"),
-    "hard link": (tgz(GOOD, [("toy/a.txt", tarfile.LNKTYPE, "/etc/passwd")]), SDIST, "regular"),
-    "folder": (tgz({}, [("toy/a.txt", tarfile.DIRTYPE, "")]), SDIST, "regular"),
     "link in a zip": (zipped({}, ["toy/a.txt"]), WHEEL, "regular"),
     "missing": (tgz({"toy/a.txt": b"alpha"}), SDIST, "does not hold toy/b.txt"),
     "cut off": (tgz({"toy/a.txt": BYTES})[:-200_000], SDIST, "cannot be unpacked"),
-    "cut off in a deb": (
-        deb(lzma.compress(tarred({"toy/a.txt": BYTES}))[:-9999]),
-        "toy.deb",
-        "cannot be unpacked",
-    ),
-    "unknown packing": (deb(b"data", "data.tar.zst"), "toy.deb", "cannot be unpacked"),
     "no data": (deb(b"data", "other.tar"), "toy.deb", r"no part named data\.tar"),
     "no container": (b"not a package", "toy.deb", "must begin with"),
 }
@@ -233,24 +223,11 @@ def test_without_the_program_the_error_says_what_to_get(cache, known, monkeypatc
     assert str(cache / "packages" / "toy") in str(error.value)
 
 
-def test_a_cache_that_cannot_be_written_to_is_said(tmp_path, known, monkeypatch):
-    known(b"bytes", by_hand=False)
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("HULLCAL_CACHE", str(tmp_path / "file"))
-    with pytest.raises(DownloadError, match=r"cannot be written to.*HULLCAL_CACHE"):
-        fetch("toy")
-
-
-def test_an_unknown_name_is_answered_with_the_known_ones():
-    with pytest.raises(InvalidInputError, match=r"'cifar'.*cifar10.*swissprot"):
-        unpacked("cifar")
-
-
 def read_pickle(content):
     return ArraysOnly(io.BytesIO(content)).load()
 
 
-@pytest.mark.parametrize("protocol", range(3, pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("protocol", [3, pickle.HIGHEST_PROTOCOL])
 def test_a_pickle_of_arrays_is_read(protocol):
     tree = {"a": {"kernel": np.arange(6.0).reshape(2, 3), "bias": np.float32(1.5)}, "b": [1, "x"]}
     read = read_pickle(pickle.dumps(tree, protocol))

@@ -153,34 +153,6 @@ def test_members_differ_and_a_single_network_does_not_drop_out(small, tmp_path):
     assert (np.abs(single - ensemble).max(axis=(0, 2)) > 1e-4).all()
 
 
-def test_training_is_gradient_descent_with_momentum():
-    data = blobs(n_rows=80)
-    recipe = Recipe(hidden=4, epochs=2, learning_rate=0.1, momentum=0.5, batch_size=40)
-
-    def trunk():
-        return training.Standardised(data.train_inputs)
-
-    network = training.train(trunk, data, recipe, dropout=0.0, seed=3)
-    # A full batch of 40 rows is one step, whatever their order: two steps by hand.
-    torch.manual_seed(3)
-    by_hand = training.classifier(trunk(), recipe, 3, 0.0)
-    velocity = [torch.zeros_like(parameter) for parameter in by_hand.parameters()]
-    for _ in range(2):
-        by_hand.zero_grad()
-        loss = torch.nn.functional.cross_entropy(
-            by_hand(torch.from_numpy(data.train_inputs)), torch.from_numpy(data.train_labels)
-        )
-        loss.backward()
-        with torch.no_grad():
-            for i, parameter in enumerate(by_hand.parameters()):
-                velocity[i] = 0.5 * velocity[i] + parameter.grad
-                parameter -= 0.1 * velocity[i]
-    for ours, parameter in zip(network.parameters(), by_hand.parameters(), strict=True):
-        np.testing.assert_allclose(
-            ours.detach().numpy(), parameter.detach().numpy(), rtol=0, atol=1e-6
-        )
-
-
 def test_a_column_that_never_varied_in_training_is_not_blown_up():
     features = np.zeros((40, 2), dtype=np.float32)
     features[:, 1] = np.arange(40)
@@ -208,10 +180,8 @@ def test_other_labels_under_the_same_networks_are_refused(small, tmp_path):
     [
         ("nonsense",),
         ("blobs", "--path", "nonsense"),
-        ("blobs", "--path", "blub=folder"),
         ("blobs", "--rows", "1"),
         ("bacteria", "--end-to-end"),
-        ("caltech101_vgg", "--end-to-end"),
     ],
 )
 def test_bad_usage_ends_before_any_work(arguments, small, capsys):
@@ -356,5 +326,5 @@ def test_a_damaged_image_is_named_before_a_trunk_learns(tmp_path):
     pictures_in(tmp_path / "images")
     (tmp_path / "images" / "001.ak47" / "torn.jpg").write_bytes(b"")
     options = Options({"caltech256_mob": tmp_path / "images"}, end_to_end=True)
-    with pytest.raises(ValueError, match=r"1 damaged of 33: .*torn\.jpg"):
+    with pytest.raises(ValueError, match=r"torn\.jpg, which is not"):
         TASKS["caltech256_mob"].data(options)

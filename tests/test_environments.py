@@ -5,6 +5,8 @@ import os
 import shlex
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 
 import hullcal as hc
 from hullcal.cli import run as program
+from hullcal.io import write_atomic
 from hullcal.io.journal import Journal
 
 ROOT = Path(hc.__file__).parent
@@ -78,7 +81,7 @@ def inside(*words):
 # Seeds
 
 
-@pytest.mark.parametrize(("seed", "code"), [("-1", 2), (str(2**200), 0), ("1e3", 2)])
+@pytest.mark.parametrize(("seed", "code"), [("-1", 2), (str(2**200), 0)])
 def test_seeds_on_the_command_line(file, capsys, seed, code):
     assert inside("test", file, "-D", 19, "--seed", seed, "--format", "json", "--quiet") == code
     said = capsys.readouterr()
@@ -90,9 +93,7 @@ def test_seeds_on_the_command_line(file, capsys, seed, code):
 # Paths
 
 
-@pytest.mark.parametrize(
-    "name", ["two words", "λ ß İ", "two\nlines", "-dash", "a'b\"c$(x)`y`", "*"]
-)
+@pytest.mark.parametrize("name", ["λ ß İ", "two\nlines", "-dash", "a'b\"c$(x)`y` *"])
 def test_paths_are_taken_as_they_are(file, tmp_path, monkeypatch, capsys, name):
     monkeypatch.chdir(tmp_path)
     Path(f"{name}.npz").write_bytes(file.read_bytes())
@@ -201,25 +202,18 @@ for call in (
 
 
 @linux
-def test_no_check_is_an_assertion(tmp_path):
-    said = [
-        subprocess.run(
-            [sys.executable, *flags, "-c", BAD],
-            capture_output=True,
-            text=True,
-            timeout=600,
-            cwd=tmp_path,
-            check=True,
-        ).stdout
-        for flags in ([], ["-OO"])
-    ]
-    assert said[0] == said[1]
-    assert len(said[0].splitlines()) >= 10
+def test_no_check_is_an_assertion(tmp_path, capsys):
+    command = [sys.executable, "-OO", "-c", BAD]
+    how = {"capture_output": True, "text": True, "timeout": 600, "cwd": tmp_path, "check": True}
+    said = subprocess.run(command, **how).stdout
+    exec(BAD, {})
+    assert said == capsys.readouterr().out
+    assert len(said.splitlines()) >= 10
 
 
 @linux
-@pytest.mark.parametrize("flags", [("-O",), ("-I", "-X", "dev", "-W", "error")], ids=" ".join)
-def test_interpreters_of_another_mood_give_the_same_bytes(file, expected, tmp_path, flags):
+def test_an_interpreter_of_another_mood_gives_the_same_bytes(file, expected, tmp_path):
+    flags = ("-I", "-O", "-X", "dev", "-W", "error")
     done = run("test", file, *FAST, *OUTPUTS, flags=flags, cwd=tmp_path)
     if "No module named" in done.stderr:
         pytest.skip("hullcal is not installed here")
@@ -265,73 +259,44 @@ def test_read_only_folders_of_home_caches_and_package_still_give_a_result(file, 
 
 # Two at once
 
-WRITER = """
-import sys
-from pathlib import Path
-from hullcal import InvalidInputError
-from hullcal.io.journal import Journal
-from hullcal.io.writing import write_atomic
-letter, place = sys.argv[1], Path(sys.argv[2])
-print("ready", flush=True)
-for line in sys.stdin:
-    kind, number = line.split()
-    try:
-        if kind == "journal":
-            folder = place / f"journal-{number}"
-            folder.mkdir(exist_ok=True)
-            with Journal.open(folder, {"a": 1}, resume=False, new=True) as journal:
-                for i in range(3):
-                    journal.append((letter, i, i + 1), {"p": [0.5]})
-        else:
-            write_atomic(place / f"{kind}-{number}", letter * 200_000, force=kind == "force")
-        print("won", flush=True)
-    except InvalidInputError as error:
-        print(error, flush=True)
-"""
+
+def told(work):
+    """What two threads that do the same at the same time are told; "won" for no refusal."""
+    start = threading.Barrier(2)
+
+    def one(letter):
+        start.wait()
+        try:
+            work(letter)
+        except hc.InvalidInputError as error:
+            return str(error)
+        return "won"
+
+    with ThreadPoolExecutor(2) as pool:
+        said = list(pool.map(one, "ab"))
+    assert sorted(words == "won" for words in said) == [False, True], said
+    return said
 
 
-@pytest.fixture(scope="module")
-def two(tmp_path_factory):
-    """Two processes that do the same at the same time: what each of them says, and their folder."""
-    place = tmp_path_factory.mktemp("two")
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    pair = [
-        subprocess.Popen([sys.executable, "-c", WRITER, letter, str(place)], **pipes)
-        for letter in "ab"
-    ]
-    for process in pair:
-        assert process.stdout.readline() == "ready\n"
-
-    def both(kind, number):
-        for process in pair:
-            process.stdin.write(f"{kind} {number}\n")
-        for process in pair:
-            process.stdin.flush()
-        return [process.stdout.readline().strip() for process in pair], place / f"{kind}-{number}"
-
-    yield both
-    for process in pair:
-        process.stdin.close()
-        process.wait(timeout=60)
-        process.stdout.close()
-
-
-ROUNDS = range(40)
-
-
-def test_of_two_writers_one_wins_and_the_other_is_told(two):
-    for number in ROUNDS:
-        said, path = two("new", number)
-        assert sorted(words == "won" for words in said) == [False, True], said
+def test_of_two_writers_one_wins_and_the_other_is_told(tmp_path):
+    for number in range(20):
+        path = tmp_path / f"new-{number}"
+        said = told(lambda letter, path=path: write_atomic(path, letter * 200_000))
         assert "must not exist yet" in said[said.index("won") - 1]
         assert path.read_text() == "ab"[said.index("won")] * 200_000
-    assert not list(path.parent.glob(".*.tmp"))
+    assert not list(tmp_path.glob(".*.tmp"))
 
 
-def test_of_two_that_begin_a_journal_one_wins_and_the_other_is_told(two):
-    for number in ROUNDS:
-        said, folder = two("journal", number)
-        assert sorted(words == "won" for words in said) == [False, True], said
+def test_of_two_that_begin_a_journal_one_wins_and_the_other_is_told(tmp_path):
+    def begin(letter):
+        with Journal.open(folder, {"a": 1}, resume=False, new=True) as journal:
+            for i in range(3):
+                journal.append((letter, i, i + 1), {"p": [0.5]})
+
+    for number in range(20):
+        folder = tmp_path / f"journal-{number}"
+        folder.mkdir()
+        said = told(begin)
         other = said[said.index("won") - 1]
         assert "in use" in other or "just been begun" in other
         with Journal.open(folder, {"a": 1}, resume=True) as journal:
@@ -341,7 +306,7 @@ def test_of_two_that_begin_a_journal_one_wins_and_the_other_is_told(two):
 @linux
 def test_two_studies_in_one_folder_leave_one(tmp_path):
     words = [sys.executable, "-m", "hullcal", "simulate", "--scenario", "S1", "--test", "truth"]
-    words += ["-N", "20", "-M", "3", "-K", "3", "-D", "19", "-R", "300", "--jobs", "1", "--quiet"]
+    words += ["-N", "20", "-M", "3", "-K", "3", "-D", "19", "-R", "200", "--jobs", "1", "--quiet"]
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": tmp_path}
     pair = [subprocess.Popen([*words, "--output", "study"], **options) for _ in range(2)]
     said = [process.communicate(timeout=600)[1] for process in pair]
@@ -351,6 +316,4 @@ def test_two_studies_in_one_folder_leave_one(tmp_path):
     assert refused.startswith("hullcal: `--output` must not")
     assert inside(*words[3:], "--output", tmp_path / "alone") == 0
     for name in hc.simulation.study.NAMES:
-        left, right = tmp_path / "study" / name, tmp_path / "alone" / name
-        assert left.exists() == right.exists()
-        assert not left.exists() or left.read_bytes() == right.read_bytes(), name
+        assert (tmp_path / "study" / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()

@@ -22,7 +22,7 @@ for library in ("joblib", "matplotlib", "mpltern", "nlopt"):
     pytest.importorskip(library)
 sys.path.insert(0, str(ROOT))
 
-from experiments import canvas, levels, valid_and_small  # noqa: E402
+from experiments import levels, valid_and_small  # noqa: E402
 from experiments.cifar10_networks import __main__ as networks  # noqa: E402
 from experiments.cifar10_networks import humans, study  # noqa: E402
 from experiments.type_errors import __main__ as errors  # noqa: E402
@@ -150,19 +150,9 @@ def test_a_bound_allows_for_the_number_of_points():
     assert figures.with_bounds([row | {"kind": "Type II"}]) == []
 
 
-def test_every_null_and_every_measure_has_a_mark_of_its_own():
-    for styles in (canvas.NULLS, canvas.MEASURES):
-        assert len({style["marker"] for style in styles.values()}) == len(styles)
-    assert len({str(style["linestyle"]) for style in canvas.NULLS.values()}) == len(grids.NULLS)
-
-
 # Networks, people, and members added one by one
 
 NAMES = ("resnet18", "googlenet", "resnet_orig", "inception_v3")
-SMALL = study.Effort(
-    n_resamples=19, n_resamples_alone=39, n_resamples_many=19, n_resamples_pair=19,
-    n_splits=2, n_draws=1, evaluations=60,
-)  # fmt: skip
 DATA = ROOT.parent / "shared" / "data"
 
 
@@ -183,9 +173,7 @@ def small(files):
 
 
 def test_every_part_prints_its_numbers_and_writes_tables_and_figures(files, tmp_path, capsys):
-    flags = ("-D", "--alone", "--many", "--pairs")
-    sizes = [*(word for flag in flags for word in (flag, "19")), "--splits=2", "--draws=1"]
-    networks.main([*map(str, files), f"--out={tmp_path / 'out'}", *sizes])
+    networks.main([*map(str, files), f"--out={tmp_path / 'out'}", "--trial"])
     printed = capsys.readouterr().out
     assert all(f"{name} took" in printed for name in networks.PARTS)
     drawn = {name for name in whole(tmp_path / "out", printed) if name.endswith(".svg")}
@@ -205,15 +193,6 @@ def test_opinions_about_other_images_are_refused_with_both_shapes(files, tmp_pat
     np.savez(tmp_path / "few.npz", probs=np.full((7, 3), 1 / 3))
     with pytest.raises(hc.InvalidInputError, match=r"`humans`.*\(120, 3\).*\(7, 3\)"):
         study.read(files[0], tmp_path / "few.npz")
-
-
-def test_the_nearest_point_of_a_segment_is_the_one_found_by_hand():
-    # Between (1, 0, 0) and (0, 1, 0) lies (.6, .4, 0); the point's .1 of the third class is beyond it.
-    members = np.array([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
-    point = np.array([[0.55, 0.35, 0.1]])
-    nearest = humans.nearest_points(members, point)
-    assert nearest[0, 2] == 0
-    assert humans.total_variation(point, nearest)[0] == pytest.approx(0.1, abs=1e-9)
 
 
 def test_the_nearest_point_is_no_farther_than_any_of_a_fine_grid_of_the_hull(monkeypatch):
@@ -238,7 +217,7 @@ def test_the_closest_combination_is_the_one_the_points_were_made_of(small):
 
 
 def test_the_pvalues_of_networks_are_adjusted_over_networks_and_measures(small):
-    rows = study.alone(small, SMALL)
+    rows = study.alone(small, study.TRIAL)
     assert [row["network"] for row in rows] == [*NAMES, "average"]
     found = [(row[f"{m}_p"], row[f"{m}_holm"]) for row in rows[:-1] for m in study.MEASURES]
     # Holm by hand: the i-th smallest of eight times 8 - i, and never less than the one before.
@@ -251,7 +230,7 @@ def test_the_pvalues_of_networks_are_adjusted_over_networks_and_measures(small):
 
 
 def test_weights_are_judged_on_rows_that_did_not_choose_them(small):
-    scores, _ = study.splits(small, SMALL)
+    scores, _ = study.splits(small, study.TRIAL)
     (first, chosen), (second, judged) = hc.split(small.networks.probs, small.labels, rng=0)
     logs = [-np.log(first[np.arange(len(chosen)), m, chosen]).mean() for m in range(4)]
     best = second[:, int(np.argmin(logs))]
@@ -261,7 +240,7 @@ def test_weights_are_judged_on_rows_that_did_not_choose_them(small):
 
 
 def test_every_pair_is_looked_at_once_and_counted_by_family(small):
-    rows = study.pairs(small, SMALL)
+    rows = study.pairs(small, study.TRIAL)
     assert {frozenset((row["first"], row["second"])) for row in rows} == {
         frozenset(pair) for pair in itertools.combinations(NAMES, 2)
     }

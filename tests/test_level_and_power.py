@@ -1,8 +1,7 @@
 """Does every null keep its level under its own hypothesis, and which one sees more?
 
 The bound on a level is the 99 % quantile of the binomial distribution at alpha; `refit` in S1 is held
-to it from both sides. Seeds are fixed, so a test either always passes or always fails. The table behind
-these tests is printed by `python tests/simulation.py`.
+to it from both sides. Seeds are fixed, so a test either always passes or always fails.
 """
 
 from __future__ import annotations

@@ -80,6 +80,11 @@ def stands():
     return quick(probs, (levels > probs.mean(axis=1).cumsum(axis=1)).sum(axis=1).clip(max=2))
 
 
+@pytest.fixture(scope="module")
+def page_of_two(assessment, stands):
+    return hc.report.render({"first": assessment, "\ud800": stands})
+
+
 def drawn(page):
     """The figures of a page by their text alternatives: the words of each."""
     found = {}
@@ -111,9 +116,10 @@ def with_pvalue(answer, count):
 # Text
 
 
-def test_the_first_table_has_a_word_and_a_pvalue_for_every_set_and_question(assessment, stands):
-    page = hc.report.render({"first": assessment, "second": stands})
-    table = page.split('<table class="answers">')[1].split("</table>")[0]
+def test_the_first_table_has_a_word_and_a_pvalue_for_every_set_and_question(
+    page_of_two, assessment, stands
+):
+    table = page_of_two.split('<table class="answers">')[1].split("</table>")[0]
     cells = re.findall(r'<strong class="([a-z-]+)">([^<]+)</strong> <span>p = ([^<]+)<', table)
     answers = [*assessment.answers.values(), *stands.answers.values()]
     assert [cell[1:] for cell in cells] == [(a.headline, f"{a.pvalue:.3g}") for a in answers]
@@ -124,6 +130,7 @@ def test_the_first_table_has_a_word_and_a_pvalue_for_every_set_and_question(asse
 
 def test_each_set_has_its_verdicts_its_effect_and_the_next_steps(page, assessment):
     text = words_of(page)
+    assert "Size of the effect" in page
     for answer in assessment.answers.values():
         assert " ".join(answer.text.split()) in text
     for step in assessment.advice:
@@ -162,13 +169,6 @@ def test_no_pvalue_for_calibrated_is_below_that_for_the_truth(assessment):
     assert "Does the hull contain the truth?” by likelihood" in section.split("All tests")[0]
 
 
-def test_the_page_says_what_these_rows_could_have_detected(stands):
-    text = words_of(hc.report.render(stands))
-    assert stands.calibrated.headline == "Not rejected"
-    assert "100 rows detect a temperature of 1.5 (an error of " in text
-    assert "Failing to reject does not prove calibration" in text
-
-
 def test_labels_that_no_member_thinks_possible_are_named():
     probs = np.array([[[0.0, 0.5, 0.5], [0.0, 0.3, 0.7]]] * 12)
     found = quick(probs, [0, 1, 2, 1, 2, 1] * 2, measures=[hc.HosmerLemeshow(n_bins=2)])
@@ -182,7 +182,6 @@ def test_labels_that_no_member_thinks_possible_are_named():
     ("questions", "shown", "hidden"),
     [
         ("average", "Reliability of the plain average", "ombination"),
-        ("truth", "Weights of the likeliest combination", "best combination"),
         ("calibrated", "Weights of the best combination", "likeliest"),
         (["average", "truth"], "likeliest combination", "best combination"),
     ],
@@ -205,7 +204,6 @@ def test_data_that_only_workers_have_seen_are_refused(assessment):
 def test_a_page_without_effects_leaves_their_table_out(stands):
     page = hc.report.render(replace(stands, effect=None))
     assert "Size of the effect" not in page
-    assert "Size of the effect" in hc.report.render(stands)
 
 
 def test_names_are_text_and_never_markup(page):
@@ -234,7 +232,7 @@ def test_the_same_assessment_gives_the_same_page_whatever_the_users_style(assess
 
 
 def test_a_large_set_makes_a_small_page():
-    found = quick(*set_with(40, 60, 600), questions="calibrated")
+    found = quick(*set_with(40, 40, 200), questions="calibrated")
     with pytest.warns(hc.ApproximationWarning):
         page = hc.report.render(found)
     assert len(page.encode()) < 500_000
@@ -245,18 +243,17 @@ def test_three_sets_of_ten_members_make_a_page_below_400_kb():
     assert len(one.encode()) < 400_000 / 3
 
 
-def test_several_sets_have_a_part_each_a_list_of_contents_and_no_identifier_twice(assessment):
-    page = hc.report.render({"first": assessment, "\ud800": assessment})
+def test_several_sets_have_a_part_each_a_list_of_contents_and_no_identifier_twice(
+    page, page_of_two
+):
+    assert "<nav" not in page
+    page = page_of_two
     assert re.findall(r"<h2>(.+)</h2>", page) == ["first", "\ufffd"]
     contents = page.split("<nav")[1].split("</nav>")[0]
     assert re.findall(r">([^<>]+)</a>", contents)[:2] == ["first", "\ufffd"]
     identifiers = re.findall(r' id="([^"]+)"', page)
     assert len(identifiers) == len(set(identifiers)) > 20
     assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', page)) <= set(identifiers)
-
-
-def test_one_set_needs_no_list_of_contents(page):
-    assert "<nav" not in page
 
 
 def test_a_classifier_beside_a_set_leaves_the_question_on_combinations_open(stands):
@@ -403,8 +400,7 @@ def unfold(view):
     view.page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
 
 
-@pytest.mark.parametrize("width", [400, 1400])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (1400, "light")])
 def test_the_page_opens_without_complaint_and_fits(opened, width, scheme):
     view = opened(viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True)
     assert view.complaints == []

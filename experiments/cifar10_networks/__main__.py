@@ -9,7 +9,7 @@ page "Fourteen networks and fifty people", and writes tables (CSV) and figures (
 
 import argparse
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -118,16 +118,6 @@ PARTS: dict[str, Callable[[Collection, Effort, Path], None]] = {
     "people": people,
     "votes": drawn_labels,
 }
-NUMBERS = {
-    "n_resamples": ("-D", "--resamples", "null values of a test of the whole set"),
-    "n_resamples_alone": ("--alone", "of a test of one network"),
-    "n_resamples_many": ("--many", "of a test of a part of the set, or of drawn labels"),
-    "n_resamples_pair": ("--pairs", "of a test of a pair"),
-    "n_splits": ("--splits", "halves that choose weights for the other half"),
-    "n_draws": ("--draws", "times that labels are drawn"),
-    "seed": ("--seed", "seed of everything"),
-    "n_jobs": ("--jobs", "threads; -1 for all cores"),
-}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -141,14 +131,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("humans", type=Path, help=".npz with probs, people's distributions")
     parser.add_argument("--out", type=Path, default=Path("docs/figures/cifar10_networks"))
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART")
-    parser.add_argument("--rows", type=int, help="only the first rows, for a trial")
-    usual = {field.name: field.default for field in fields(Effort)}
-    for name, (*flags, text) in NUMBERS.items():
-        text += " (%(default)s)"
-        parser.add_argument(*flags, dest=name, type=int, default=usual[name], help=text)
+    parser.add_argument("--rows", type=int, help="only the first rows")
+    parser.add_argument("--trial", action="store_true", help="few resamples, splits and draws")
+    parser.add_argument("--jobs", type=int, default=1, help="threads; -1 for all cores")
     given = parser.parse_args(arguments)
     collection = study.read(given.predictions, given.humans, given.rows)
-    effort = Effort(**{name: getattr(given, name) for name in NUMBERS})
+    effort = replace(study.TRIAL if given.trial else Effort(), n_jobs=given.jobs)
     print(f"{collection.networks}; {', '.join(collection.names)}; seed {effort.seed}")
     for name in given.only:
         timed(name, partial(PARTS[name], collection, effort, given.out))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import hullcal as hc
 from experiments import named
-from experiments.tables import Rows
+from experiments.tables import Rows, where
 from hullcal.simulation import draw_labels
 
 MEASURES = ("ece_conf", "ece_cwise")
@@ -38,6 +38,17 @@ class Effort:
     evaluations: int = 1000  # of a search for the smallest value
     seed: int = 0
     n_jobs: int = 1
+
+
+TRIAL = Effort(
+    n_resamples=19,
+    n_resamples_alone=39,
+    n_resamples_many=19,
+    n_resamples_pair=19,
+    n_splits=2,
+    n_draws=1,
+    evaluations=60,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,7 +217,7 @@ def summarised(scores: Rows) -> Rows:
     """Mean, least and greatest over the splits; the splits share rows, so this is no interval."""
     rows: Rows = []
     for way in WAYS:
-        of_way = [row for row in scores if row["way"] == way]
+        of_way = where(scores, way=way)
         row: dict[str, Any] = {"way": way, "n_splits": len(of_way)}
         for score in SCORES:
             row |= over([one[score] for one in of_way], score)
@@ -218,12 +229,13 @@ def summarised(scores: Rows) -> Rows:
 
 def weight_ranges(weights: Rows) -> Rows:
     """How far each network's weight goes from split to split."""
-    found: dict[tuple[str, str], list[float]] = {}
-    for row in weights:
-        found.setdefault((row["measure"], row["network"]), []).append(row["weight"])
+    places = dict.fromkeys((row["measure"], row["network"]) for row in weights)
     return [
-        {"measure": measure, "network": network} | over(values, "weight")
-        for (measure, network), values in found.items()
+        {"measure": measure, "network": network}
+        | over(
+            [row["weight"] for row in where(weights, measure=measure, network=network)], "weight"
+        )
+        for measure, network in places
     ]
 
 
@@ -307,7 +319,7 @@ def counted(rows: Rows) -> Rows:
             for null in NULLS
         }
         for same in (True, False)
-        if (kind := [row for row in rows if row["same_family"] is same])
+        if (kind := where(rows, same_family=same))
     ]
 
 

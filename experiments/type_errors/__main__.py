@@ -17,7 +17,6 @@ from typing import Any
 
 import joblib
 import numpy as np
-from scipy.stats import fisher_exact
 
 import hullcal as hc
 from experiments import tables
@@ -39,8 +38,6 @@ _ALPHA = 0.05
 _LEVELS = (_ALPHA, 0.21)
 #: The strength at which axes and budgets are compared: neither hopeless nor certain.
 _STRENGTH = 0.2
-#: Nulls by how much they should see.
-_ORDER = ("paper", "recentered", "stacked", "refit")
 
 
 def rates(parts: list[grids.Part], folder: Path, n_jobs: int) -> Rows:
@@ -148,66 +145,47 @@ def nulls(given: Given) -> None:
     """All five nulls: what `levels` shows, and their power."""
     rows = _null_rates(given, wanted=bool)
     _show_levels(rows, given.out)
-    at_level = [row for row in rows if row["alpha"] == _ALPHA]
+    at_level = tables.where(rows, alpha=_ALPHA)
     for name in ("S2", "S3"):
-        some = [row for row in figures.on_axis(at_level, None) if row["scenario"] == name]
+        some = tables.where(figures.on_axis(at_level, None), scenario=name)
         title = f"Power at the centre, {name}, level {_ALPHA}"
         _show_nulls(some, ("measure", "strength", "n_datasets"), title)
         tables.write(some, given.out / f"nulls_power_{name}.csv", RATE_COLUMNS)
-        figures.draw_power(some, given.out / f"nulls_power_{name}.svg")
+        lines = [
+            (f"power at level {_ALPHA}", [row for row in some if row["measure"] in measures])
+            for measures in (grids.EVERYWHERE, grids.AT_THE_CENTRE)
+        ]
+        place = given.out / f"nulls_power_{name}.svg"
+        figures.draw_curves(lines, "strength", f"strength of {name}", place)
     outside = [row for row in at_level if row["scenario"] in ("S2", "S3")]
     sizes = ("measure", "scenario", "strength", *grids.AXES)
     _show_nulls(outside, (*sizes, "n_datasets"), f"Power everywhere, level {_ALPHA}")
     tables.write(outside, given.out / "nulls_power.csv", RATE_COLUMNS)
-    _show_order(outside, sizes)
-    fixed = [
-        row
-        for row in outside
-        if (row["scenario"], row["strength"]) == ("S3", _STRENGTH)
-        and row["measure"] in grids.EVERYWHERE
-    ]
+    fixed = tables.where(outside, scenario="S3", strength=_STRENGTH)
+    fixed = [row for row in fixed if row["measure"] in grids.EVERYWHERE]
     for null, measure in itertools.product(grids.NULLS, ("ece_conf", "ece_cwise")):
-        some = [row for row in fixed if (row["null"], row["measure"]) == (null, measure)]
+        some = tables.where(fixed, null=null, measure=measure)
         mean = np.mean([row["rejection_rate"] for row in some])
         print(f"mean power of {null} in S3 at {_STRENGTH}, {measure}: {mean:.2f}")
     figures.draw_axes(fixed, given.out / "nulls_axes.svg")
     tables.write(fixed, given.out / "nulls_axes.csv", RATE_COLUMNS)
 
 
-def _show_order(rows: Rows, names: tuple[str, ...]) -> None:
-    """Where a null that should see less sees more, beyond noise."""
-    cells: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for row in rows:
-        cells.setdefault(tuple(row[name] for name in names), {})[row["null"]] = row
-    for less, more in (*itertools.pairwise(_ORDER), ("recentered", "refit")):
-        beyond = [place for place, cell in cells.items() if _sees_more(cell[less], cell[more])]
-        print(f"{less} sees more than {more} in {len(beyond)} of {len(cells)} cells, beyond noise")
-        for place in beyond:
-            print("  ", *place)
-
-
-def _sees_more(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether the first rejects more often, by Fisher's exact test at .05."""
-    hits = [round(row["rejection_rate"] * row["n_datasets"]) for row in (one, other)]
-    table = [[hits[0], one["n_datasets"] - hits[0]], [hits[1], other["n_datasets"] - hits[1]]]
-    more = one["rejection_rate"] > other["rejection_rate"]
-    return bool(more and fisher_exact(table).pvalue < 0.05)
-
-
 def _show_levels(rows: Rows, out: Path) -> None:
     bounded = figures.with_bounds(rows)
     sizes = ("scenario", "measure", *grids.AXES, "n_datasets", "alpha")
     _show_nulls(bounded, sizes, "Rejection rates where the null's own hypothesis is true")
-    beyond = [row for row in bounded if row["beyond"]]
+    beyond = tables.where(bounded, beyond=True)
     title = f"{len(beyond)} of {len(bounded)} rates above their 99 % bound, all cells allowed for"
     tables.show(beyond, ("null", *sizes, "rejection_rate", "bound"), title=title)
     tables.write(bounded, out / "nulls_level.csv", (*RATE_COLUMNS, "bound", "beyond"))
     figures.draw_level(bounded, out / "nulls_level.svg")
-    calibrated = [row for row in rows if row["alpha"] == _ALPHA and row["scenario"] == "calibrated"]
+    calibrated = tables.where(rows, alpha=_ALPHA, scenario="calibrated")
     title = f"Rejections where one member is calibrated and none the truth, level {_ALPHA}"
     _show_nulls(calibrated, ("measure", "n_samples", "n_datasets"), title)
     tables.write(calibrated, out / "nulls_calibrated.csv", RATE_COLUMNS)
-    figures.draw_calibrated(calibrated, out / "nulls_calibrated.svg")
+    lines = [(f"rejection rate at level {_ALPHA}", calibrated)]
+    figures.draw_curves(lines, "n_samples", "$N$", out / "nulls_calibrated.svg")
 
 
 def _show_nulls(rows: Rows, names: tuple[str, ...], title: str) -> None:
@@ -259,13 +237,15 @@ def budget(given: Given) -> None:
     """Power in S3, and level in S1, against the budget of the search."""
     part = grids.budget(given.datasets or 200, given.resamples or 99)
     found = rates([part], given.work / "budget", given.jobs)
-    rows = [row for row in found if row["alpha"] == _ALPHA]
+    rows = tables.where(found, alpha=_ALPHA)
     for row in rows:
         row["budget"] = int(row["minimizer"].split(":")[1])
     names = ("scenario", "measure", "budget", "n_datasets")
     _show_nulls(rows, names, f"Rejection rates by budget, level {_ALPHA}")
     tables.write(rows, given.out / "budget.csv", (*RATE_COLUMNS, "budget"))
-    figures.draw_budget(rows, given.out / "budget.svg")
+    labels = (("S3", "power, S3"), ("S1", "level, S1"))
+    lines = [(label, tables.where(rows, scenario=name)) for name, label in labels]
+    figures.draw_curves(lines, "budget", "evaluations of a search", given.out / "budget.svg")
 
 
 def classes(given: Given) -> None:
@@ -299,12 +279,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in COMMANDS.items():
         one = commands.add_parser(name, help=command.__doc__, description=command.__doc__)
-        text = (
-            "data sets a cell; in nulls and distance those of a cell at the centre, to which the "
-        )
-        one.add_argument(
-            "--datasets", type=int, metavar="R", help=f"{text} others are in proportion"
-        )
+        text = "data sets a cell; in nulls and distance those at the centre, others in proportion"
+        one.add_argument("--datasets", type=int, metavar="R", help=text)
         one.add_argument("--resamples", type=int, metavar="D", help="null values of a test")
         one.add_argument("--jobs", type=int, default=-1, help="processes; -1 for one a core")
         one.add_argument("--out", type=Path, default=Path("docs/figures/type_errors"))

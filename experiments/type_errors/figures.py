@@ -1,5 +1,6 @@
 """The figures: scenarios, errors against the level, departures, and all nulls side by side."""
 
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from scipy.stats import binom
 
 import hullcal as hc
 from experiments import canvas
-from experiments.tables import Rows
+from experiments.tables import Rows, where
 from experiments.type_errors.grids import (
     AXES,
     CENTRE,
@@ -90,7 +91,7 @@ def draw_errors(rows: Rows, path: Path) -> None:
         panels = figure.subplots(len(parts), 3, sharex=True, sharey=True, squeeze=False)
         for part, line in zip(parts, panels, strict=True):
             for name, ax in zip(SCENARIOS, line, strict=True):
-                some = [row for row in rows if (row["part"], row["scenario"]) == (part, name)]
+                some = where(rows, part=part, scenario=name)
                 _errors(ax, some)
                 kind = "Type I" if name == "S1" else "Type II"
                 ax.set_title(f"{name}, {part}, {some[0]['n_datasets']} data sets")
@@ -172,10 +173,10 @@ def with_bounds(rows: Rows) -> Rows:
     The bound is passed with probability .01 at most by any of the points of one level: each has
     its share of that (Bonferroni), and a binomial quantile of its own.
     """
-    true = [row for row in rows if row["kind"] == "Type I"]
+    true = where(rows, kind="Type I")
     bounded = []
     for row in true:
-        n_points = sum(other["alpha"] == row["alpha"] for other in true)
+        n_points = len(where(true, alpha=row["alpha"]))
         most = binom.ppf(1.0 - _CHANCE / n_points, row["n_datasets"], row["alpha"])
         bound = float(most) / row["n_datasets"]
         bounded.append(row | {"bound": bound, "beyond": row["rejection_rate"] > bound})
@@ -195,12 +196,7 @@ def draw_level(rows: Rows, path: Path) -> None:
         for level, ax in zip(levels, panels, strict=True):
             ax.axhline(level, **canvas.LEVEL)
             for (i, null), (j, size) in product(enumerate(NULLS), enumerate(sizes)):
-                some = [
-                    row
-                    for row in rows
-                    if (row["alpha"], row["null"], row["n_datasets"]) == (level, null, size)
-                ]
-                if some:
+                if some := where(rows, alpha=level, null=null, n_datasets=size):
                     _column(ax, some, i - 0.425 + width * (j + 0.5), width)
             ax.set_ylabel(rf"rejection rate at $\alpha$ = {level:g}")
             ax.set_ylim(bottom=-0.01)
@@ -209,9 +205,8 @@ def draw_level(rows: Rows, path: Path) -> None:
         panels[-1].set_xticks(range(len(NULLS)), NULLS)
         counts = ", ".join(str(size) for size in sizes)
         panels[-1].set_xlabel(f"null; its columns: points of {counts} data sets")
-        for measure, style in canvas.MEASURES.items():
-            if any(row["measure"] == measure for row in rows):
-                panels[0].plot([], [], linestyle="none", **style, label=measure)
+        for measure in _measures(rows):
+            panels[0].plot([], [], linestyle="none", **canvas.MEASURES[measure], label=measure)
         panels[0].plot([], [], color=canvas.GREY, label="bound (filled: above it)")
         canvas.legend_above(figure, panels[0], columns=7)
 
@@ -220,11 +215,10 @@ def _column(ax: Any, rows: Rows, middle: float, width: float) -> None:
     """Points of one null and one number of data sets, spread out by measure, under their bound."""
     ends = [middle - 0.4 * width, middle + 0.4 * width]
     ax.plot(ends, [rows[0]["bound"]] * 2, color=canvas.GREY, linewidth=1.0, zorder=1)
-    measures = [name for name in canvas.MEASURES if any(row["measure"] == name for row in rows)]
+    measures = _measures(rows)
     lane = 0.8 * width / len(measures)
     for (k, measure), beyond in product(enumerate(measures), (False, True)):
-        some = [row for row in rows if (row["measure"], row["beyond"]) == (measure, beyond)]
-        if some:
+        if some := where(rows, measure=measure, beyond=beyond):
             style = canvas.MEASURES[measure] | {"linestyle": "none", "markeredgewidth": 0.6}
             if not beyond:
                 style["markerfacecolor"] = "white"
@@ -233,30 +227,38 @@ def _column(ax: Any, rows: Rows, middle: float, width: float) -> None:
             ax.plot(np.atleast_1d(x), [row["rejection_rate"] for row in some], **style)
 
 
-def draw_power(rows: Rows, path: Path) -> None:
-    """Power at the centre against strength, a panel for each measure."""
-    measures = [name for name in canvas.MEASURES if any(r["measure"] == name for r in rows)]
-    lines = -(-len(measures) // 3)
-    with canvas.drawing(path, height=0.5 + 2.1 * lines) as figure:
-        panels = figure.subplots(lines, 3, sharex=True, sharey=True, squeeze=False)
-        for ax in panels.flat[len(measures) :]:
-            ax.set_visible(False)
-        for measure, ax in zip(measures, panels.flat, strict=False):
-            some = [row for row in rows if row["measure"] == measure]
-            _panel(ax, some, "strength", shift=1.025)
-            ax.set_title(f"{measure}, {some[0]['n_datasets']} data sets")
-            ax.set_ylim(-0.04, 1.04)
+def on_axis(rows: Rows, axis: str | None) -> Rows:
+    """Rows that differ from the centre in that axis at most, or in none."""
+    return where(rows, **{name: value for name, value in CENTRE.items() if name != axis})
+
+
+def draw_curves(lines: Sequence[tuple[str, Rows]], along: str, axis_label: str, path: Path) -> None:
+    """A line of panels under each label, a panel for each measure, a curve for each null."""
+    measures_of = [_measures(rows) for _, rows in lines]
+    with canvas.drawing(path, height=0.5 + 2.1 * len(lines)) as figure:
+        n_columns = max(map(len, measures_of))
+        panels = figure.subplots(len(lines), n_columns, sharex=True, sharey="row", squeeze=False)
+        for (label, rows), measures, line in zip(lines, measures_of, panels, strict=True):
+            for ax in line[len(measures) :]:
+                ax.set_visible(False)
+            for measure, ax in zip(measures, line, strict=False):
+                some = where(rows, measure=measure)
+                _panel(ax, some, along, shift=1.03)
+                counts = {row["n_datasets"] for row in some}
+                ax.set_title(
+                    f"{measure}, {counts.pop()} data sets" if len(counts) == 1 else measure
+                )
+                ax.set_ylim(bottom=-0.02)
+            line[0].set_ylabel(label)
         for ax in panels[-1]:
-            ax.set_xlabel(f"strength of {rows[0]['scenario']}")
-        for ax in panels[:, 0]:
-            ax.set_ylabel(rf"power at $\alpha$ = {rows[0]['alpha']:g}")
+            ax.set_xlabel(axis_label)
         canvas.legend_above(figure, panels[0, 0], columns=6)
 
 
-def on_axis(rows: Rows, axis: str | None) -> Rows:
-    """Rows that differ from the centre in that axis at most, or in none."""
-    others = {name: value for name, value in CENTRE.items() if name != axis}
-    return [row for row in rows if all(row[name] == value for name, value in others.items())]
+def _measures(rows: Rows) -> list[str]:
+    """The measures of these rows, in the order of their marks."""
+    present = {row["measure"] for row in rows}
+    return [name for name in canvas.MEASURES if name in present]
 
 
 def draw_axes(rows: Rows, path: Path) -> None:
@@ -265,8 +267,7 @@ def draw_axes(rows: Rows, path: Path) -> None:
         panels = figure.subplots(len(EVERYWHERE), len(AXES), sharey=True, sharex="col")
         for measure, line in zip(EVERYWHERE, panels, strict=True):
             for axis, ax in zip(AXES, line, strict=True):
-                some = [row for row in on_axis(rows, axis) if row["measure"] == measure]
-                _panel(ax, some, axis, shift=1.04)
+                _panel(ax, where(on_axis(rows, axis), measure=measure), axis, shift=1.04)
                 ax.set_ylim(-0.04, 1.04)
             line[0].set_ylabel(f"power, {measure}")
         for axis, ax in zip(AXES, panels[-1], strict=True):
@@ -274,30 +275,17 @@ def draw_axes(rows: Rows, path: Path) -> None:
         canvas.legend_above(figure, panels[0, 0], columns=6)
 
 
-def draw_calibrated(rows: Rows, path: Path) -> None:
-    """Rejections where one member is calibrated and none the truth: "refit" alone should reject."""
-    with canvas.drawing(path, height=2.6) as figure:
-        panels = figure.subplots(1, len(EVERYWHERE), sharey=True)
-        for measure, ax in zip(EVERYWHERE, panels, strict=True):
-            _panel(ax, [row for row in rows if row["measure"] == measure], "n_samples", shift=1.03)
-            ax.set_title(measure)
-            ax.set_xlabel("$N$")
-            ax.set_ylim(bottom=-0.02)
-        panels[0].set_ylabel(rf"rejection rate at $\alpha$ = {rows[0]['alpha']:g}")
-        canvas.legend_above(figure, panels[0], columns=6)
-
-
 def draw_distance(rows: Rows, floors: dict[str, float], path: Path) -> None:
     """Power against the population's distance from the hypothesis."""
     with canvas.drawing(path, height=2.9) as figure:
         panels = figure.subplots(1, len(floors), sharey=True, squeeze=False)[0]
         for (measure, floor), ax in zip(floors.items(), panels, strict=True):
-            some = [row for row in rows if row["measure"] == measure]
+            some = where(rows, measure=measure)
             ax.axhline(some[0]["alpha"], **canvas.LEVEL)
             ax.axvline(floor, color=canvas.GREY, linewidth=0.8, label="floor: S1 at this size")
-            _nulls(ax, [row for row in some if row["scenario"] == "S3"], "distance", shift=1.008)
+            _nulls(ax, where(some, scenario="S3"), "distance", shift=1.008)
             for null in NULLS:
-                alone = [r for r in some if (r["null"], r["scenario"]) == (null, "S2")]
+                alone = where(some, scenario="S2", null=null)
                 style = canvas.NULLS[null] | {"linestyle": "none", "markerfacecolor": "white"}
                 x = [row["distance"] for row in alone]
                 canvas.bars(ax, x, alone, "rejection_rate", **style)
@@ -306,24 +294,6 @@ def draw_distance(rows: Rows, floors: dict[str, float], path: Path) -> None:
             ax.set(xlim=(0.0, None), ylim=(-0.04, 1.04))
         panels[0].set_ylabel(rf"power at $\alpha$ = {rows[0]['alpha']:g}")
         canvas.legend_above(figure, panels[0], columns=6)
-
-
-def draw_budget(rows: Rows, path: Path) -> None:
-    """Power in S3 and level in S1 against the evaluations that a search may spend."""
-    titles = {"S3": "power, S3", "S1": "level, S1"}
-    with canvas.drawing(path, height=4.2) as figure:
-        panels = figure.subplots(len(titles), len(EVERYWHERE), sharex=True, sharey="row")
-        for scenario, line in zip(titles, panels, strict=True):
-            for measure, ax in zip(EVERYWHERE, line, strict=True):
-                place = (measure, scenario)
-                some = [row for row in rows if (row["measure"], row["scenario"]) == place]
-                _panel(ax, some, "budget", shift=1.03)
-                ax.set_title(f"{measure}, {some[0]['n_datasets']} data sets")
-            line[0].set_ylabel(titles[scenario])
-            line[0].set_ylim(bottom=-0.01)
-        for ax in panels[-1]:
-            ax.set_xlabel("evaluations of a search")
-        canvas.legend_above(figure, panels[0, 0], columns=6)
 
 
 def _panel(ax: Any, rows: Rows, along: str, shift: float) -> None:
@@ -340,6 +310,6 @@ def _nulls(ax: Any, rows: Rows, along: str, shift: float = 1.0) -> None:
     """A line for each null with intervals, set apart by a factor so that these do not overlap."""
     present = [null for null in NULLS if any(row["null"] == null for row in rows)]
     for i, null in enumerate(present):
-        curve = sorted((row for row in rows if row["null"] == null), key=lambda row: row[along])
+        curve = sorted(where(rows, null=null), key=lambda row: row[along])
         x = np.array([row[along] for row in curve]) * shift ** (i - (len(present) - 1) / 2)
         canvas.bars(ax, x, curve, "rejection_rate", **canvas.NULLS[null], label=null)

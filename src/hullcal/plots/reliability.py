@@ -81,11 +81,51 @@ class ReliabilityDisplay:
         y_true: ArrayLike,
         y_prob: ArrayLike | ClassifierSet,
         *,
+        weights: ArrayLike | None = None,
+        class_index: int | None = None,
+        n_bins: int = 10,
+        n_resamples: int = 200,
+        confidence: float = 0.95,
+        rng: int | np.random.Generator | None = 0,
         ax: Axes | None = None,
-        **options: Any,
     ) -> ReliabilityDisplay:
-        """Draw the diagram of labels and predictions; options are those of `reliability`."""
-        return reliability_diagram(y_prob, y_true, **options).plot(ax=ax)
+        """Draw the diagram of labels and predictions; parameters are those of `reliability`."""
+        classifiers, truth = ClassifierSet.with_labels(y_prob, y_true)
+        n_bins = check_integer(n_bins, "n_bins", 1)
+        n_resamples = check_integer(n_resamples, "n_resamples", 1)
+        confidence = check_fraction(confidence, "confidence")
+        event = "the predicted class"
+        if class_index is not None:
+            class_index = check_integer(class_index, "class_index", 0)
+            if class_index >= classifiers.n_classes:
+                rule = f"must be less than the number of classes, {classifiers.n_classes}"
+                raise refusal("class_index", rule, str(class_index), "Classes are counted from 0.")
+            names = classifiers.classes or range(classifiers.n_classes)
+            event = f"class {as_typed(names[class_index])}"
+
+        def curve(probs: NDArray[Any]) -> tuple[NDArray[np.float64], ReliabilityTable]:
+            """Probability of the event in each row, and how often it came true."""
+            k = probs.argmax(axis=1) if class_index is None else np.full(len(probs), class_index)
+            predicted = probs[np.arange(len(k)), k].astype(np.float64)
+            return predicted, binning.event_table(predicted, k == truth, n_bins)
+
+        n_members = classifiers.n_members
+        shown = np.linspace(0, n_members - 1, min(n_members, _MOST_MEMBERS)).round().astype(int)
+        predicted, average = curve(classifiers.mean())
+        weighted = None
+        if weights is not None:
+            predicted, weighted = curve(classifiers.mix(weights))
+        low, high = _consistency_band(predicted, n_bins, n_resamples, confidence, rng)
+        members = (curve(classifiers.probs[:, m, :])[1] for m in shown if n_members > 1)
+        return cls(
+            members=tuple(members),
+            average=average,
+            weighted=weighted,
+            low=low,
+            high=high,
+            confidence=confidence,
+            event=event,
+        ).plot(ax=ax)
 
     @classmethod
     def from_estimator(
@@ -108,28 +148,17 @@ class ReliabilityDisplay:
             lines = [(self.average, "classifier", {"color": VERMILION, "marker": "o"})]
         main, name, _ = lines[-1]
         ax = axes_or_new(ax, height=3.7)
+        # A box for each bin with rows, so that a gap stays a gap.
         full = main.counts > 0
         left, width = main.edges[:-1][full], np.diff(main.edges)[full]
-
-        def draw_boxes(heights: NDArray[np.float64], bottom: Any, **look: Any) -> None:
-            # A box for each bin with rows, so that a gap stays a gap.
-            ax.bar(left, heights[full], width, bottom, align="edge", linewidth=0.6, **look)
-
-        draw_boxes(
-            self.high - self.low,
-            self.low[full],
-            facecolor=(SKY, 0.3),
-            edgecolor=SKY,
-            hatch="///",
-            label=f"{100 * self.confidence:g} % band" + (f" of {name}" if self.members else ""),
-        )
-        draw_boxes(
-            0.85 * _STRIP * main.counts / main.counts.max(),
-            -_STRIP,
-            facecolor=PALE,
-            edgecolor=GREY,
-            label=f"rows (at most {main.counts.max()})",
-        )
+        boxes: dict[str, Any] = {"align": "edge", "linewidth": 0.6}
+        band: dict[str, Any] = {"facecolor": (SKY, 0.3), "edgecolor": SKY, "hatch": "///"}
+        band["label"] = f"{100 * self.confidence:g} % band" + f" of {name}" * bool(self.members)
+        ax.bar(left, (self.high - self.low)[full], width, self.low[full], **boxes, **band)
+        most = main.counts.max()
+        counts: dict[str, Any] = {"facecolor": PALE, "edgecolor": GREY}
+        counts["label"] = f"rows (at most {most})"
+        ax.bar(left, 0.85 * _STRIP * main.counts[full] / most, width, -_STRIP, **boxes, **counts)
         ax.axhline(0.0, color=BLACK, linewidth=0.6)
         ax.plot([0, 1], [0, 1], color=BLACK, linestyle=":", linewidth=1, label="calibrated")
         # With dots, since a member with a single bin would be a line without length.
@@ -154,53 +183,6 @@ class ReliabilityDisplay:
         """What a notebook shows: nothing if the Axes are the user's, who shows them."""
         picture = getattr(getattr(self, "ax_", None), "_repr_png_", None)
         return picture() if picture else None
-
-
-def reliability_diagram(
-    probs: ArrayLike | ClassifierSet,
-    labels: ArrayLike,
-    *,
-    weights: ArrayLike | None = None,
-    class_index: int | None = None,
-    n_bins: int = 10,
-    n_resamples: int = 200,
-    confidence: float = 0.95,
-    rng: int | np.random.Generator | None = 0,
-) -> ReliabilityDisplay:
-    """Compute the curves and the consistency band; parameters are those of `reliability`."""
-    classifiers, truth = ClassifierSet.with_labels(probs, labels)
-    n_bins = check_integer(n_bins, "n_bins", 1)
-    n_resamples = check_integer(n_resamples, "n_resamples", 1)
-    confidence = check_fraction(confidence, "confidence")
-    n_members, n_classes = classifiers.n_members, classifiers.n_classes
-    name: object = class_index
-    if class_index is not None:
-        class_index = check_integer(class_index, "class_index", 0)
-        if class_index >= n_classes:
-            rule = f"must be less than the number of classes, {n_classes}"
-            raise refusal("class_index", rule, str(class_index), "Classes are counted from 0.")
-        name = class_index if classifiers.classes is None else classifiers.classes[class_index]
-
-    def event(probs: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Probability of the event in each row, and whether it came true."""
-        k = probs.argmax(axis=1) if class_index is None else np.full(len(probs), class_index)
-        return probs[np.arange(len(k)), k].astype(np.float64), k == truth
-
-    shown = np.linspace(0, n_members - 1, min(n_members, _MOST_MEMBERS)).round().astype(int)
-    average = event(classifiers.mean())
-    weighted = None if weights is None else event(classifiers.mix(weights))
-    predicted = (average if weighted is None else weighted)[0]
-    low, high = _consistency_band(predicted, n_bins, n_resamples, confidence, rng)
-    members = (event(classifiers.probs[:, m, :]) for m in shown if n_members > 1)
-    return ReliabilityDisplay(
-        members=tuple(binning.event_table(*each, n_bins) for each in members),
-        average=binning.event_table(*average, n_bins),
-        weighted=None if weighted is None else binning.event_table(*weighted, n_bins),
-        low=low,
-        high=high,
-        confidence=confidence,
-        event="the predicted class" if class_index is None else f"class {as_typed(name)}",
-    )
 
 
 def _consistency_band(
@@ -265,17 +247,14 @@ def reliability(
     matplotlib.axes.Axes
         Under the diagram, bars show how many rows each bin holds. One classifier is drawn once.
     """
-    return (
-        reliability_diagram(
-            probs,
-            labels,
-            weights=weights,
-            class_index=class_index,
-            n_bins=n_bins,
-            n_resamples=n_resamples,
-            confidence=confidence,
-            rng=rng,
-        )
-        .plot(ax=ax)
-        .ax_
-    )
+    return ReliabilityDisplay.from_predictions(
+        labels,
+        probs,
+        weights=weights,
+        class_index=class_index,
+        n_bins=n_bins,
+        n_resamples=n_resamples,
+        confidence=confidence,
+        rng=rng,
+        ax=ax,
+    ).ax_

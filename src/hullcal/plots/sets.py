@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,33 +41,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class Lane(NamedTuple):
-    """One score of every member, of their average and of the weighted combination."""
-
-    name: str
-    members: NDArray[np.float64]
-    average: float
-    weighted: float
-
-    @property
-    def scale(self) -> tuple[float, float]:
-        """The smallest and the largest value of the lane."""
-        values = [*self.members, self.average, self.weighted]
-        return float(min(values)), float(max(values))
-
-    def place(self, values: ArrayLike) -> NDArray[np.float64]:
-        """Where values lie on the scale of the lane, from 0 to 1; in the middle if all are equal."""
-        low, high = self.scale
-        values = np.atleast_1d(np.asarray(values, dtype=np.float64))
-        return (values - low) / (high - low) if high > low else np.full_like(values, 0.5)
-
-
-def lanes(probs: ArrayLike | ClassifierSet, labels: ArrayLike, weights: ArrayLike) -> list[Lane]:
-    """Accuracy, confidence ECE and classwise ECE, in this order."""
+def scores(
+    probs: ArrayLike | ClassifierSet, labels: ArrayLike, weights: ArrayLike
+) -> dict[str, NDArray[np.float64]]:
+    """Accuracy and both calibration errors of each member, then of average and weighted combination."""
     classifiers, truth = ClassifierSet.with_labels(probs, labels)
-    average, weighted = classifiers.mean(), classifiers.mix(weights)
     members = [classifiers.probs[:, m, :] for m in range(classifiers.n_members)]
-    scores: dict[str, Callable[[Any, Any], float]] = {
+    all_of_them = [*members, classifiers.mean(), classifiers.mix(weights)]
+    score_of: dict[str, Callable[[Any, Any], float]] = {
         "accuracy\n(more is better)": accuracy,
         "confidence ECE\n(less is better)": measures.resolve("ece_conf"),
         "classwise ECE\n(less is better)": measures.resolve("ece_cwise"),
@@ -75,15 +56,10 @@ def lanes(probs: ArrayLike | ClassifierSet, labels: ArrayLike, weights: ArrayLik
     with warnings.catch_warnings():
         # Each score of each member would warn of few rows.
         warnings.simplefilter("ignore", HullcalWarning)
-        return [
-            Lane(
-                name,
-                np.array([score(each, truth) for each in members]),
-                score(average, truth),
-                score(weighted, truth),
-            )
-            for name, score in scores.items()
-        ]
+        return {
+            name: np.array([score(each, truth) for each in all_of_them])
+            for name, score in score_of.items()
+        }
 
 
 def average_against_weighted(
@@ -109,26 +85,29 @@ def average_against_weighted(
     matplotlib.axes.Axes
         A lane for each score; its ends, printed under it, are its smallest and largest value.
     """
-    shown = lanes(probs, labels, weights)
+    lanes = scores(probs, labels, weights)
     ax = axes_or_new(ax, height=2.5)
-    for y, lane in enumerate(shown):
+    edge: dict[str, Any] = {"markeredgecolor": BLACK, "markeredgewidth": 0.6}
+    groups: tuple[tuple[str, slice, dict[str, Any]], ...] = (
+        ("members", slice(-2), {"marker": "o", "color": GREY, "markersize": 4, "alpha": 0.45}),
+        ("average", slice(-2, -1), {"marker": "s", "color": BLUE, "markersize": 6, **edge}),
+        ("weighted", slice(-1, None), {"marker": "D", "color": VERMILION, "markersize": 5, **edge}),
+    )
+    for y, values in enumerate(lanes.values()):
+        low, high = values.min(), values.max()
+        # In the middle if all are equal.
+        places = (values - low) / (high - low) if high > low else np.full(len(values), 0.5)
         ax.plot([0.0, 1.0], [y, y], color=GREY, linewidth=0.8, zorder=1)
-        edge: dict[str, Any] = {"markeredgecolor": BLACK, "markeredgewidth": 0.6}
-        for values, marker, color, size, name, look in (
-            (lane.members, "o", GREY, 4, "members", {"alpha": 0.45}),
-            (lane.average, "s", BLUE, 6, "average", edge),
-            (lane.weighted, "D", VERMILION, 5, "weighted", edge),
-        ):
-            x = lane.place(values)
+        for name, which, look in groups:
+            x = places[which]
             label = name if y == 0 else None
-            ax.plot(x, [y] * len(x), marker, color=color, markersize=size, label=label, **look)
+            ax.plot(x, np.full(len(x), y), linestyle="none", label=label, **look)
         # Above the lane the two values that are compared; under it the ends of its scale.
-        said = f"average {number(lane.average)}, weighted {number(lane.weighted)}"
+        said = f"average {number(values[-2])}, weighted {number(values[-1])}"
         ax.text(0.5, y - 0.2, said, fontsize=SMALL, ha="center", va="bottom")
-        low, high = lane.scale
         for end, value in [(0.0, low), (1.0, high)] if high > low else [(0.5, low)]:
             ax.text(end, y + 0.17, number(value), fontsize=SMALL, ha="center", va="top")
-    ax.set_yticks(range(3), labels=[lane.name for lane in shown], fontsize=SMALL)
+    ax.set_yticks(range(len(lanes)), labels=list(lanes), fontsize=SMALL)
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(2.5, -0.5)
     ax.set_xlim(-0.06, 1.06)
@@ -139,59 +118,8 @@ def average_against_weighted(
     return ax
 
 
-class SimplexPoints(NamedTuple):
-    """What is drawn of one instance; every point has three coordinates that sum to one.
-
-    Attributes
-    ----------
-    members : ndarray of shape (n_members, 3)
-    hull : ndarray of shape (n_corners, 3)
-        Corners of the convex hull in order; two or one if the members lie on a line or coincide.
-    mean : ndarray of shape (3,)
-    truth, combination : ndarray of shape (3,), or None
-    corners : list of three str
-        Names of the classes, ready to be drawn.
-    """
-
-    members: NDArray[np.float64]
-    hull: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    truth: NDArray[np.float64] | None
-    combination: NDArray[np.float64] | None
-    corners: list[str]
-
-
-def simplex_points(
-    probs: ArrayLike | ClassifierSet,
-    *,
-    instance: int = 0,
-    truth: ArrayLike | None = None,
-    weights: ArrayLike | None = None,
-) -> SimplexPoints:
-    """Find the points of one instance; parameters are those of `simplex`."""
-    classifiers = ClassifierSet.of(probs)
-    n_samples, n_members, n_classes = classifiers.probs.shape
-    if n_classes != 3:
-        repair = "Merge classes, or use `hullcal.plots.size_distribution`."
-        raise refusal("probs", "must have 3 classes to fit a triangle", str(n_classes), repair)
-    instance = check_integer(instance, "instance", 0)
-    if instance >= n_samples:
-        rule = f"must be less than the number of rows, {n_samples}"
-        raise refusal("instance", rule, str(instance), "Rows are counted from 0.")
-    members = classifiers.probs[instance].astype(np.float64)
-    true = None if truth is None else check_points(truth, n_samples, 3)[instance]
-    names = classifiers.classes or [f"class {k}" for k in range(3)]
-    return SimplexPoints(
-        members=members,
-        hull=_corners_of_hull(members),
-        mean=members.mean(axis=0),
-        truth=true,
-        combination=None if weights is None else check_weights(weights, n_members) @ members,
-        corners=[as_typed(name) for name in names],
-    )
-
-
-def _corners_of_hull(members: NDArray[np.float64]) -> NDArray[np.float64]:
+def corners_of_hull(members: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Corners in order; two or one where the members lie on a line or coincide."""
     distinct = np.unique(members, axis=0)
     try:
         corners: NDArray[np.intp] = ConvexHull(distinct[:, :2]).vertices
@@ -230,26 +158,39 @@ def simplex(
     """
     import mpltern  # type: ignore[import-untyped]  # also registers its projection
 
-    points = simplex_points(probs, instance=instance, truth=truth, weights=weights)
+    classifiers = ClassifierSet.of(probs)
+    n_samples, n_members, n_classes = classifiers.probs.shape
+    if n_classes != 3:
+        repair = "Merge classes, or use `hullcal.plots.size_distribution`."
+        raise refusal("probs", "must have 3 classes to fit a triangle", str(n_classes), repair)
+    instance = check_integer(instance, "instance", 0)
+    if instance >= n_samples:
+        rule = f"must be less than the number of rows, {n_samples}"
+        raise refusal("instance", rule, str(instance), "Rows are counted from 0.")
     triangle: Any = axes_or_new(ax, height=3.4, projection="ternary")
     if not isinstance(triangle, mpltern.TernaryAxes):
         raise InvalidInputError(
             f"`ax` must be a ternary Axes; got {type(triangle).__name__}. Make one by "
             '`figure.add_subplot(projection="ternary")` after `import mpltern`.'
         )
-    triangle.fill(*points.hull.T, facecolor=SKY, alpha=0.35, edgecolor=BLUE, label="convex hull")
-    for coordinates, marker, size, color, label in (
-        (points.members, "o", 3, BLUE, "members"),
-        (points.mean, "s", 5, "white", "average"),
-        (points.combination, "D", 5, VERMILION, "weighted"),
-        (points.truth, "*", 9, GREEN, "truth"),
+    members = classifiers.probs[instance].astype(np.float64)
+    hull = corners_of_hull(members)
+    mixed = None if weights is None else check_weights(weights, n_members) @ members
+    true = None if truth is None else check_points(truth, n_samples, 3)[instance]
+    triangle.fill(*hull.T, facecolor=SKY, alpha=0.35, edgecolor=BLUE, label="convex hull")
+    for points, marker, size, color, label in (
+        (members, "o", 3, BLUE, "members"),
+        (members.mean(axis=0), "s", 5, "white", "average"),
+        (mixed, "D", 5, VERMILION, "weighted"),
+        (true, "*", 9, GREEN, "truth"),
     ):
-        if coordinates is not None:
-            (dots,) = triangle.plot(*np.atleast_2d(coordinates).T, marker, color=color, label=label)
+        if points is not None:
+            (dots,) = triangle.plot(*np.atleast_2d(points).T, marker, color=color, label=label)
             dots.set(markersize=size, markeredgecolor=BLACK, markeredgewidth=0.6, clip_on=False)
     write = (triangle.set_tlabel, triangle.set_llabel, triangle.set_rlabel)
-    for set_label, name in zip(write, points.corners, strict=True):
-        set_label(name, fontsize=SMALL + 1, **PLAIN)
+    names = classifiers.classes or [f"class {k}" for k in range(3)]
+    for set_label, name in zip(write, names, strict=True):
+        set_label(as_typed(name), fontsize=SMALL + 1, **PLAIN)
     legend_above(triangle, columns=3, lift=0.22)
     axes: Axes = triangle
     return axes
@@ -268,23 +209,6 @@ _SIZES: dict[str, tuple[Callable[[Any], NDArray[np.float64]], str]] = {
     "interval_width": (uncertainty.interval_width, "mean width of the probability intervals"),
     "entropy_range": (_entropy_range, "upper less lower entropy (nats)"),
 }
-
-
-def size_groups(
-    probs: ArrayLike | ClassifierSet,
-    labels: ArrayLike,
-    *,
-    size: str = "tv_diameter",
-    weights: ArrayLike | None = None,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Sizes of the instances predicted right, and of those predicted wrong; either may be empty."""
-    if size not in _SIZES:
-        raise unknown("size", size, _SIZES)
-    classifiers, truth = ClassifierSet.with_labels(probs, labels)
-    predictions = classifiers.mean() if weights is None else classifiers.mix(weights)
-    right = predictions.argmax(axis=1) == truth
-    values = _SIZES[size][0](classifiers)
-    return values[right], values[~right]
 
 
 def size_distribution(
@@ -314,12 +238,18 @@ def size_distribution(
     matplotlib.axes.Axes
         A density for each group, and a thin line at its median.
     """
-    right, wrong = size_groups(probs, labels, size=size, weights=weights)
-    edges = histogram_edges(np.concatenate([right, wrong]))
+    if size not in _SIZES:
+        raise unknown("size", size, _SIZES)
+    classifiers, truth = ClassifierSet.with_labels(probs, labels)
+    predictions = classifiers.mean() if weights is None else classifiers.mix(weights)
+    right = predictions.argmax(axis=1) == truth
+    size_of, axis_label = _SIZES[size]
+    sizes = size_of(classifiers)
+    edges = histogram_edges(sizes)
     ax = axes_or_new(ax, height=2.5)
     for values, name, color, style, hatch in (
-        (right, "right", BLUE, "-", None),
-        (wrong, "wrong", VERMILION, "--", "////"),
+        (sizes[right], "right", BLUE, "-", None),
+        (sizes[~right], "wrong", VERMILION, "--", "////"),
     ):
         look: dict[str, Any] = {"facecolor": (color, 0.15), "edgecolor": color, "hatch": hatch}
         if len(values) == 0:
@@ -331,7 +261,7 @@ def size_distribution(
         ax.stairs(density, edges, fill=True, linestyle=style, linewidth=1.4, label=label, **look)
         ax.axvline(median, color=color, linestyle=style, linewidth=0.8)
     ax.set_ylim(bottom=0.0)
-    ax.set_xlabel(_SIZES[size][1])
+    ax.set_xlabel(axis_label)
     ax.set_ylabel("density")
     legend_above(ax)
     return ax

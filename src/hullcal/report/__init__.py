@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from hullcal.assessment import Assessment
-from hullcal.effects import Effect
 from hullcal.io.results import versions
 from hullcal.report.figures import ROWS, class_gaps, class_name, combination, figures, some_rows
 from hullcal.results import CalibrationTestResult
@@ -74,6 +73,9 @@ def render(
         units=UNITS,
         most=_SHOWN,
         number=_number,
+        zip=zip,
+        measure_in_words=measure_in_words,
+        direction=direction,
     )
 
 
@@ -90,60 +92,22 @@ def _part(name: str, assessment: Assessment) -> dict[str, Any]:
     classifiers, found = assessment.classifiers, combination(assessment)
     weights = None if found is None else found[1].weights
     gaps = class_gaps(*some_rows(assessment), weights)
-    rows = [
-        (class_name(classifiers, each.k), *(f"{value:.4f}" for value in each[1:]))
-        for each in gaps[:_SHOWN]
-    ]
     # Of one classifier there is nothing to combine, and no size.
     several = classifiers.n_members > 1
+    effect = assessment.effect
+    shown = () if effect is None else (effect.average, effect.combination)
     return {
         "name": name,
         "assessment": assessment,
-        "tests": _tests(assessment),
-        "effect": _effect(assessment.effect, several),
+        "several": several,
+        "effects": [each for each in shown if each is not None],
         "figures": figures(assessment, gaps, part=name),
-        "classes": [row if found else (*row[:2], row[3], row[5]) for row in rows],
+        "classes": [(class_name(classifiers, each.k), each) for each in gaps[:_SHOWN]],
         "n_classes": len(gaps),
         "weights": [] if weights is None else _weights(weights, classifiers.members),
         "sizes": assessment.sizes if several else {},
         "facts": _facts(assessment),
         "notes": _notes(assessment),
-    }
-
-
-def _tests(assessment: Assessment) -> list[dict[str, str]]:
-    """Every test; no p-value for "calibrated" is below that for "average" or "truth"."""
-    one = assessment.data.n_members == 1
-    return [
-        {
-            "question": "calibrated" if one and question == "average" else question,
-            "measure": measure_in_words(result),
-            "null": getattr(result, "null", ""),
-            "headline": headline,
-            "p": _number(p, 3),
-            "statistic": _number(result.statistic),
-            "critical": _number(result.critical_value),
-            "reached": f"{round(result.pvalue * (1 + result.n_resamples)) - 1} of {result.n_resamples}",
-        }
-        for question, answer in assessment.answers.items()
-        for result, p, headline in zip(
-            answer.results, answer.adjusted, answer.headlines, strict=True
-        )
-    ]
-
-
-def _effect(effect: Effect | None, several: bool) -> dict[str, list[str]]:
-    """Rows of a table: the average, and the best combination where there is one."""
-    if effect is None:
-        return {}
-    found = [each for each in (effect.average, effect.combination) if each is not None]
-
-    return {
-        "": ["plain average" if several else "classifier", "best combination"][: len(found)],
-        f"calibration error ({effect.measure})": [each.points for each in found],
-        "temperature": [f"{each.temperature:.2f}, {direction(each.temperature)}" for each in found],
-        "error at that temperature": [f"{100 * each.recalibrated:.1f} points" for each in found],
-        "accuracy": [f"{each.accuracy:.1%}" for each in found],
     }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property, partial
@@ -173,20 +172,6 @@ class Test:
         test.measure.check(source.sizes[0])
         search.check(test.measure, source.sizes[1])
         test.null.check(test.measure, search)
-
-    def seconds(self, source: Source, n_resamples: int) -> float:
-        """Roughly how long the test takes: enough to cut work into blocks of like size."""
-        n_samples, n_members, n_classes = source.sizes
-        if self.measure is None:
-            return 2e-3 + 2e-8 * math.prod(source.sizes) * n_resamples
-        search = self.minimizer.budgeted(in_test=True)
-        budget: int = search.evaluations(n_members)
-        once = self.null.name == "paper" or n_members == 1
-        evaluations = budget + n_resamples if once else budget * (1 + n_resamples)
-        nanoseconds = 4.0 if self.measure.accumulate is not None else 0.6 * n_samples
-        # Searches of scipy call back into Python at every step.
-        call = 5e-4 if search.name in ("cobyla", "slsqp") else 0.0
-        return 5e-4 + evaluations * (1e-9 * nanoseconds * n_samples * n_classes + call)
 
     def run(
         self, probs: ArrayLike | ClassifierSet, labels: ArrayLike | None, **how: Any

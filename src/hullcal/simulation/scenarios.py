@@ -228,24 +228,18 @@ def _calibrated(n_samples: int, rng: np.random.Generator) -> tuple[Floats, Float
 
 def dirichlet(concentration: Floats, rng: np.random.Generator) -> Floats:
     """One draw from each Dirichlet distribution, of concentrations (..., n_classes); 0 gets 0."""
+    # Rows of shapes below 1e-200 become a corner, each with a chance in proportion to its shape; that
+    # stays so if all are multiplied until no quotient by the largest overflows.
+    largest = concentration.max(axis=-1, keepdims=True)
+    shapes = concentration * np.maximum(1.0, 1e-200 / largest)
     # Gamma variables of shape a far below 1 underflow, so their logarithms are drawn:
     # log G(a) = log G(a + 1) - E / a, with E a standard exponential variable.
-    base = rng.standard_gamma(concentration + 1.0)
-    clock = rng.standard_exponential(concentration.shape)
+    base = rng.standard_gamma(shapes + 1.0)
+    clock = rng.standard_exponential(shapes.shape)
     # Logarithms of 0 and quotients too large for a double mean "never", which is what they give.
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        logs = np.where(concentration > 0.0, np.log(base) - clock / concentration, -np.inf)
-    top = logs.max(axis=-1, keepdims=True)
-    lost = top[..., 0] == -np.inf
-    if lost.any():
-        # Every quotient of the row overflowed. As all shapes go to 0, the row becomes the corner with
-        # the smallest quotient, the winner of a race of exponential clocks.
-        with np.errstate(divide="ignore"):
-            arrival = np.log(clock[lost]) - np.log(concentration[lost])
-        first = arrival.argmin(axis=-1)[..., None]
-        logs[lost] = np.where(np.arange(arrival.shape[-1]) == first, 0.0, -np.inf)
-        top[lost] = 0.0
-    draw = np.exp(logs - top)
+        logs = np.where(shapes > 0.0, np.log(base) - clock / shapes, -np.inf)
+    draw = np.exp(logs - logs.max(axis=-1, keepdims=True))
     shares: Floats = draw / draw.sum(axis=-1, keepdims=True)
     return shares
 

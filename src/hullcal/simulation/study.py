@@ -38,8 +38,9 @@ Floats = NDArray[np.float64]
 Block = tuple[int, Source, int, int]
 #: What a test leaves behind.
 COLUMNS = ("pvalue", "statistic", "minimum", "n_evaluations")
-#: Seconds a block should take: long beside its way to a worker, short beside what a crash may cost.
-_SECONDS, _MOST = 1.0, 100
+#: Blocks of a cell, each a line of the journal. joblib hands short ones out together, so that a crash
+#: costs each process one long block, or about a second.
+_BLOCKS = 50
 #: What a study leaves in its folder beside the journal.
 NAMES = ("tests.csv", "rates.csv", "manifest.json")
 #: The 97.5 % quantile of the standard normal distribution.
@@ -70,8 +71,7 @@ def wilson(count: int, total: int) -> tuple[float, float]:
     middle = (share + square / 2.0) / (1.0 + square)
     half = _Z / (1.0 + square) * math.sqrt(share * (1.0 - share) / total + square / (4.0 * total))
     # At the ends the two terms are equal, and rounding must not show.
-    low = 0.0 if count == 0 else max(0.0, middle - half)
-    return low, 1.0 if count == total else min(1.0, middle + half)
+    return 0.0 if count == 0 else middle - half, 1.0 if count == total else middle + half
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,30 +102,28 @@ class Study:
         """
         levels: Any = self.grid.alpha
         total = self.grid.n_datasets
-        pvalues = self.tests["pvalue"].reshape(-1, total)
-        ways = product(self.grid.cells, self.grid.tests)
         rows = []
-        for names, (cell, test), values in zip(self.grid.names(), ways, pvalues, strict=True):
-            true = test.question in HOLDS[cell.scenario]
-            for level in levels:
-                rejections = int(np.count_nonzero(values <= level))
-                errors = rejections if true else total - rejections
-                low, high = wilson(rejections, total)
-                # Counted anew rather than taken from 1, so that an error rate of 0 is 0.
-                error_low, error_high = wilson(errors, total)
-                found = {
-                    "alpha": level,
-                    "rejections": rejections,
-                    "n_datasets": total,
-                    "rejection_rate": rejections / total,
-                    "rejection_lower": low,
-                    "rejection_upper": high,
-                    "kind": "Type I" if true else "Type II",
-                    "error": errors / total,
-                    "error_lower": error_low,
-                    "error_upper": error_high,
-                }
-                rows.append(names | found)
+        pvalues = self.tests["pvalue"].reshape(-1, total)
+        for (names, values), level in product(zip(self.grid.names(), pvalues, strict=True), levels):
+            true = names["question"] in HOLDS[names["scenario"]]
+            rejections = int(np.count_nonzero(values <= level))
+            errors = rejections if true else total - rejections
+            low, high = wilson(rejections, total)
+            # Counted anew rather than taken from 1, so that an error rate of 0 is 0.
+            error_low, error_high = wilson(errors, total)
+            found = {
+                "alpha": level,
+                "rejections": rejections,
+                "n_datasets": total,
+                "rejection_rate": rejections / total,
+                "rejection_lower": low,
+                "rejection_upper": high,
+                "kind": "Type I" if true else "Type II",
+                "error": errors / total,
+                "error_lower": error_low,
+                "error_upper": error_high,
+            }
+            rows.append(names | found)
         return rows
 
 
@@ -277,19 +275,15 @@ def run_tests(
 ) -> Floats:
     """What every test left behind, of shape (len(COLUMNS), n_sources, n_tests, n_datasets)."""
     values = np.empty((len(COLUMNS), len(sources), len(tests), n_datasets))
+    size = max(1, n_datasets // _BLOCKS)
     missing = []
-    for place, source in enumerate(sources):
-        # Blocks of about a second by what is to be done alone, so that a journal fits any machine.
-        drawing = 3e-7 * math.prod(source.sizes)
-        seconds = drawing + sum(test.seconds(source, n_resamples) for test in tests)
-        size = min(_MOST, max(1, round(_SECONDS / seconds)))
-        for first in range(0, n_datasets, size):
-            last = min(first + size, n_datasets)
-            if journal is None or (source.key, first, last) not in journal.blocks:
-                missing.append((place, source, first, last))
-            else:
-                there = values[:, place, :, first:last]
-                there[:] = _kept(journal, (source.key, first, last), there.shape)
+    for (place, source), first in product(enumerate(sources), range(0, n_datasets, size)):
+        last = min(first + size, n_datasets)
+        if journal is None or (source.key, first, last) not in journal.blocks:
+            missing.append((place, source, first, last))
+        else:
+            there = values[:, place, :, first:last]
+            there[:] = _kept(journal, (source.key, first, last), there.shape)
     work = partial(run_block, tests=tests, seed=seed, n_resamples=n_resamples, home=os.getpid())
     total = values[0].size
     done = total - len(tests) * sum(last - first for *_, first, last in missing)
@@ -339,8 +333,8 @@ def run_block(
             probs, labels = source.draw(np.random.default_rng(of_data))
             classifiers = ClassifierSet(probs)
             # One seed for all tests of a data set: measures and nulls are compared on common draws.
-            words = enumerate(of_tests.generate_state(4))
-            test_seed = sum(int(word) << (32 * i) for i, word in words)
+            words = of_tests.generate_state(4).astype("<u4")
+            test_seed = int.from_bytes(words.tobytes(), "little")
             for i, current in enumerate(tests):
                 with warnings.catch_warnings():
                     # What is to be said was said before the first data set.
@@ -350,10 +344,8 @@ def run_block(
                     result = test.run(classifiers, labels, **how)
                 level = source.protocol.smallest_level(result)
                 # A test by likelihood evaluates no measure.
-                minimum, evaluations = (
-                    getattr(result, "minimum", math.nan),
-                    getattr(result, "n_evaluations", 0),
-                )
+                minimum = getattr(result, "minimum", math.nan)
+                evaluations = getattr(result, "n_evaluations", 0)
                 values[:, i, r - first] = level, result.statistic, minimum, evaluations
         except MemoryError:
             raise
@@ -377,8 +369,7 @@ def _in_any_order(
     try:
         # Only such a setting finds dask by its name.
         with nullcontext() if backend is None else joblib.parallel_config(backend=backend):
-            how: Any = {"batch_size": 1, "return_as": "generator_unordered"}
-            parallel: Any = joblib.Parallel(n_jobs, **how)
+            parallel: Any = joblib.Parallel(n_jobs, return_as="generator_unordered")
     except (ValueError, ImportError, TypeError, AttributeError) as error:
         rule = "must be loky, dask, threading or another that joblib can start"
         repair = "Leave it out for processes on this machine."
