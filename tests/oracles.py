@@ -253,8 +253,9 @@ def skce_b(
 
 
 def median_bandwidth(mean_probs: np.ndarray) -> float:
-    """The median TV over pairs i < j of the average member's first 1,000 rows."""
-    rows = np.asarray(mean_probs, dtype=float)[:1000]
+    """The median TV over pairs i < j of the average member's rows, of which there are 1,000 at most."""
+    rows = np.asarray(mean_probs, dtype=float)
+    assert len(rows) <= 1000
     distances = sorted(
         total_variation(rows[i], rows[j])
         for i in range(len(rows) - 1)

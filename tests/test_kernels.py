@@ -137,13 +137,14 @@ def test_the_median_against_the_oracle_and_scipy(n, k):
         assert median == pytest.approx(np.median(pdist(rows, "cityblock")) / 2 or 1.0, rel=1e-13)
 
 
-def test_the_median_looks_at_the_first_thousand_rows_alone():
-    rows = vectors(3, n=1100)
+def test_the_median_of_many_rows_depends_on_no_order_of_rows_or_classes():
+    rows = vectors(3, n=2500)
     median = median_total_variation(rows)
-    assert median == pytest.approx(np.median(pdist(rows[:1000], "cityblock")) / 2, rel=1e-13)
-    other = rows.copy()
-    other[1000:] = [1.0, 0.0, 0.0]
-    assert median_total_variation(other) == median
+    assert median == pytest.approx(np.median(pdist(rows, "cityblock")) / 2, rel=0.02)
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        again = rows[rng.permutation(2500)][:, rng.permutation(3)]
+        assert median_total_variation(again) == pytest.approx(median, rel=1e-13)
 
 
 @pytest.mark.parametrize("rows", [np.full((1, 3), 1 / 3), np.full((9, 2), 0.5)])

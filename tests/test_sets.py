@@ -359,3 +359,53 @@ def test_a_notebook_shows_sizes_and_names_as_text():
         ", …"
         in hc.ClassifierSet(probs.repeat(30, axis=1), members=map(str, range(60)))._repr_html_()
     )
+
+
+# Where members agree, and votes ------------------------------------------------------------------
+
+
+def votes(n_samples, n_members, n_classes, seed=0):
+    """Members that give one class all probability, and the share of them for each class."""
+    chosen = np.random.default_rng(seed).integers(n_classes, size=(n_samples, n_members))
+    probs = np.eye(n_classes)[chosen]
+    return probs, probs.sum(axis=1) / n_members
+
+
+@pytest.mark.parametrize("n_members", range(2, 31))
+def test_the_average_of_votes_is_their_share_to_the_last_bit(n_members):
+    probs, shares = votes(200, n_members, 3)
+    assert np.isin(shares, np.arange(n_members + 1) / n_members).all()
+    classifiers = hc.ClassifierSet(probs)
+    np.testing.assert_array_equal(classifiers.mean(), shares)
+    np.testing.assert_array_equal(classifiers.mix(np.full(n_members, 1 / n_members)), shares)
+
+
+def test_copies_of_members_are_votes_of_the_average_too():
+    probs = np.array([[[1.0, 0.0]] * 8 + [[0.0, 1.0]] * 2, [[1.0, 0.0]] * 7 + [[0.0, 1.0]] * 3])
+    probs, labels = np.tile(probs, (5, 1, 1)), [0, 1] * 5
+    found = hc.assess(probs, labels, questions="average", n_resamples=99, rng=0)
+    assert found.average.result.statistic == pytest.approx((0.2 + 0.7) / 2, abs=1e-12)
+
+
+def test_nothing_is_rounded_where_members_agree():
+    rng = np.random.default_rng(0)
+    for seed in range(50):
+        probs = rng.integers(0, 2, size=(30, 4, 1)) * [[[0.5, 0.3, 0.2]]] + [[[0.1, 0.2, 0.7]]]
+        probs /= probs.sum(axis=2, keepdims=True)
+        weights = rng.dirichlet(np.ones(4))
+        weights[seed % 4] = 0.0
+        weights /= weights.sum()
+        mixed, used = hc.ClassifierSet(probs).mix(weights), probs[:, weights > 0]
+        agree = (used == used[:, :1]).all(axis=1)
+        assert agree.any()
+        np.testing.assert_array_equal(mixed[agree], used[:, 0][agree])
+
+
+def test_the_average_of_float32_rows_is_not_renormalised():
+    probs = np.array([[[0.5, 0.3, 0.2]] * 2, [[0.46, 0.3, 0.24]] * 2], dtype=np.float32)
+    probs, labels = np.tile(probs, (5, 1, 1)), [0, 1] * 5
+    found = hc.assess(probs, labels, n_resamples=99, rng=0)
+    alone = hc.calibration_test(probs[:, 0], labels, n_resamples=99, rng=0)
+    assert found.average.result.statistic == alone.statistic == pytest.approx(0.48)
+    assert found.effect.average.error == alone.statistic
+    assert [note.code for note in found.average.result.notes if note.code == "renormalised"] == []

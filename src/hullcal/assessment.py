@@ -224,9 +224,7 @@ def _tests(
         if question not in asked and not (one and question == "average" and "calibrated" in asked):
             continue
         if question == "average" and data.classifiers is not None and data.labels is not None:
-            mean = data.classifiers
-            if not one:  # of float16 rows it has their sums
-                mean = ClassifierSet(data.classifiers.mean(), normalize=True)
+            mean = data.classifiers if one else data.classifiers.combined()
             alone = LocalSet(mean, data.labels)
             tests += [_Test(question, alone, g, Refit(), search, not one) for g in chosen]
         elif question == "calibrated" and (not one or data.classifiers is None):
@@ -339,10 +337,10 @@ def _effect(
     best = calibrated[0].weights if calibrated else None
     return Effect(
         measure=measure.name,
-        average=Quality.of(classifiers.mean(), labels, measure, fitted=False),
+        average=Quality.of(classifiers.combined(), labels, measure, fitted=False),
         combination=None
         if best is None
-        else Quality.of(classifiers.mix(best), labels, measure, fitted=True),
+        else Quality.of(classifiers.combined(best), labels, measure, fitted=True),
         weights=np.full(data.n_members, 1.0 / data.n_members) if best is None else best,
     )
 

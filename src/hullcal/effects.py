@@ -81,12 +81,11 @@ class Quality(NamedTuple):
 
     @classmethod
     def of(
-        cls, probs: Floats, labels: NDArray[np.int32], measure: Measure, *, fitted: bool
+        cls, one: ClassifierSet, labels: NDArray[np.int32], measure: Measure, *, fitted: bool
     ) -> Quality:
-        """That of a classifier, by an expected calibration error."""
-        one = ClassifierSet(probs, normalize=True)  # combinations of float16 have their sums
-        probs = one.mean()
-        error, temperature = measure(probs, labels), fitted_temperature(one, labels)
+        """That of a set of one classifier, by an expected calibration error."""
+        probs, temperature = one.mean(), fitted_temperature(one, labels)
+        error = measure.evaluate(np.ascontiguousarray(probs.T), labels, measure.parameters(probs))
         return cls(
             error=error,
             interval=None if fitted else _interval(error, probs, labels, measure),

@@ -89,8 +89,15 @@ def kernel_named(kernel: str | Kernel, bandwidth: float | Literal["median"]) -> 
 
 
 def median_total_variation(average: NDArray[np.floating]) -> float:
-    """Median total variation over pairs of the first 1,000 rows; 1 where it would be 0."""
-    rows = np.asarray(average[:MEDIAN_ROWS], dtype=np.float64)
+    """Median total variation over pairs of 1,000 rows at most; 1 where it would be 0.
+
+    Of more rows those are taken that lie evenly in the order of their predictions, so that no order in
+    which rows or classes were given changes the median.
+    """
+    rows = np.asarray(average, dtype=np.float64)
+    if len(rows) > MEDIAN_ROWS:
+        order = np.lexsort(np.hstack([rows, np.sort(rows, axis=1)]).T)
+        rows = rows[order[np.linspace(0, len(rows) - 1, MEDIAN_ROWS).astype(np.int64)]]
     distances = [0.5 * np.abs(rows[i + 1 :] - rows[i]).sum(axis=1) for i in range(len(rows) - 1)]
     median = float(np.median(np.concatenate(distances))) if distances else 0.0
     # A constant predictor has no scale of its own; any bandwidth gives the same kernel there.

@@ -116,15 +116,25 @@ class ClassifierSet:
     def mix(self, weights: Any) -> NDArray[np.float64]:
         """Add the members with these weights in float64; a vertex is its member bit for bit.
 
-        Members are added in an order taken from their predictions, copies as one, as searches do.
+        Members are added in an order taken from their predictions, copies as one, and as differences
+        from that of the largest weight, as searches do: where members agree, nothing is rounded.
         """
-        checked = self.distinct.merge(_validation.check_weights(weights, self.n_members))
-        first, *others = np.flatnonzero(checked)  # a weight of 0 must not touch the bits
-        at = self.distinct.positions
-        mixed: NDArray[np.float64] = self.probs[:, at[first], :].astype(np.float64) * checked[first]
-        for m in others:
-            mixed += self.probs[:, at[m], :].astype(np.float64) * checked[m]
-        return mixed
+        own = _validation.check_weights(weights, self.n_members)
+        merged = self.distinct.merge(own)
+        used = np.flatnonzero(merged)
+        if (own == own[0]).all():
+            return self.mean()
+        largest = int(np.argmax(merged))
+        base = self._member(largest)
+        mixed = base.copy()
+        equal = bool((merged[used] == merged[largest]).all())
+        for m in used[used != largest]:
+            mixed += self._member(m) if equal else merged[m] * (self._member(m) - base)
+        return mixed / len(used) if equal else mixed
+
+    def _member(self, m: int) -> NDArray[np.float64]:
+        """A distinct member's predictions."""
+        return self.probs[:, self.distinct.positions[m], :].astype(np.float64)
 
     @cached_property
     def distinct(self) -> Distinct:
@@ -133,7 +143,20 @@ class ClassifierSet:
 
     def mean(self) -> NDArray[np.float64]:
         """Give the predictions of the average member, (n_samples, n_classes)."""
-        return self.mix(np.full(self.n_members, 1 / self.n_members))
+        total = np.zeros((self.n_samples, self.n_classes))
+        for m, copies in enumerate(self.distinct.copies):
+            total += copies * self._member(m)
+        return total / self.n_members  # of votes, the shares to the last bit
+
+    def combined(self, weights: Any = None) -> ClassifierSet:
+        """The combination with these weights, or the plain average, as a set of one classifier.
+
+        Its rows are left as they are: the sums of float16 or float32 predictions are not to be mended.
+        """
+        mixed = self.mean() if weights is None else self.mix(weights)
+        mixed.flags.writeable = False
+        kept = _validation.Predictions(mixed[:, np.newaxis])
+        return ClassifierSet.__new__(ClassifierSet)._fill(kept, self.classes)
 
     def subset(self, which: Any) -> ClassifierSet:
         """Keep some members, in the order given: by number, by name, a slice or a mask."""

@@ -67,3 +67,11 @@ def moved(
     out[out < _ROUNDING] = 0.0
     out /= out.sum(axis=1, keepdims=True)
     return out
+
+
+def settled(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rows of weights without the digits that depend on the order in which rows of data were added."""
+    out: NDArray[np.float64] = np.round(weights, 10)
+    largest = out.argmax(axis=1)
+    out[np.arange(len(out)), largest] += 1.0 - out.sum(axis=1)
+    return out

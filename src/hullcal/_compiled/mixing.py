@@ -13,33 +13,52 @@ from hullcal._compiled.streams import LABELS, uniforms
 
 @compiled
 def mix(members, weights, mixed):  # type: ignore[no-untyped-def]
-    """mixed = sum of weights[m] * members[m] in order of m; a vertex gives its member bit for bit."""
+    """mixed = sum of weights[m] * members[m].
+
+    Differences from the member of the largest weight are added up in order of m. So nothing is rounded
+    where members agree, nor at a vertex, and a probability on the edge of a bin stays there. Equal
+    weights are an average, which is that of counts where members are votes.
+    """
     n_members, n_classes, n_samples = members.shape
     used = np.empty(n_members, dtype=np.int64)
-    n_used = 0
+    n_used, largest, equal = 0, 0, True
     for m in range(n_members):
-        if weights[m] != 0.0:
+        largest = m if weights[m] > weights[largest] else largest
+    for m in range(n_members):
+        equal &= weights[m] == 0.0 or weights[m] == weights[largest]
+        if weights[m] != 0.0 and m != largest:
             used[n_used] = m
             n_used += 1
     for k in range(n_classes):
-        if n_used > 0:
-            a, weight_a = members[used[0], k], weights[used[0]]
-            for n in range(n_samples):
-                mixed[k, n] = weight_a * a[n]
-        u = 1
+        base = members[largest, k]
+        copy(base, mixed[k])
+        u = 0
         # Three members a pass spare loads and stores of the sum without changing its order.
         while u + 2 < n_used:
             a, weight_a = members[used[u], k], weights[used[u]]
             b, weight_b = members[used[u + 1], k], weights[used[u + 1]]
             c, weight_c = members[used[u + 2], k], weights[used[u + 2]]
-            for n in range(n_samples):
-                mixed[k, n] = mixed[k, n] + weight_a * a[n] + weight_b * b[n] + weight_c * c[n]
+            if equal:
+                for n in range(n_samples):
+                    mixed[k, n] = mixed[k, n] + a[n] + b[n] + c[n]
+            else:
+                for n in range(n_samples):
+                    p = base[n]
+                    mixed[k, n] = (
+                        mixed[k, n]
+                        + weight_a * (a[n] - p)
+                        + weight_b * (b[n] - p)
+                        + weight_c * (c[n] - p)
+                    )
             u += 3
         while u < n_used:
             a, weight_a = members[used[u], k], weights[used[u]]
             for n in range(n_samples):
-                mixed[k, n] += weight_a * a[n]
+                mixed[k, n] += a[n] if equal else weight_a * (a[n] - base[n])
             u += 1
+        if equal:
+            for n in range(n_samples):
+                mixed[k, n] /= n_used + 1
 
 
 @compiled
@@ -55,10 +74,9 @@ def shift(mixed, members, gaining, losing, step, out):  # type: ignore[no-untype
 
 @compiled
 def blend(mixed, members, member, amount, out):  # type: ignore[no-untyped-def]
-    """out = (1 - amount) * mixed + amount * member: a move towards it, or away if amount < 0."""
-    kept = 1.0 - amount
+    """out = mixed + amount * (member - mixed): a move towards it, or away if amount < 0."""
     for i in range(mixed.shape[0]):
-        out[i] = kept * mixed[i] + amount * members[member, i]
+        out[i] = mixed[i] + amount * (members[member, i] - mixed[i])
 
 
 @compiled

@@ -21,6 +21,7 @@ from hullcal.objectives.base import (
     Objective,
     fingerprint_of,
 )
+from hullcal.simplex import settled
 from hullcal.threads import in_order
 
 Floats = NDArray[np.float64]
@@ -436,7 +437,7 @@ class Chunked(Objective):
         weights = np.full((self.n_cases, self.n_members), 1.0 / self.n_members)
         for _ in range(START_ITERATIONS):
             weights, _, _ = self._em(self.cases, weights)
-        return weights[:, np.newaxis]
+        return settled(weights)[:, np.newaxis]
 
     def maximum_likelihood(self) -> Floats:
         weights = np.full((1, self.n_members), 1.0 / self.n_members)

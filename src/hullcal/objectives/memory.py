@@ -36,6 +36,7 @@ from hullcal.objectives.base import (
 )
 from hullcal.objectives.entries import Entries
 from hullcal.objectives.resampled import lines_2_4_5, work_of_passes
+from hullcal.simplex import settled
 
 Floats = NDArray[np.float64]
 
@@ -193,7 +194,7 @@ class InMemory(Objective):
         weights = np.empty((self.n_cases, self.n_members))
         data = self.members, self.labels, self.row_weights
         maximum_likelihoods(*data, START_ITERATIONS, weights)
-        return weights[:, np.newaxis]
+        return settled(weights)[:, np.newaxis]
 
     def maximum_likelihood(self) -> Floats:
         weights = np.empty(self.n_members)
