@@ -164,7 +164,7 @@ def test_an_output_of_unknown_kind_is_refused(tmp_path):
 
 
 def test_two_outputs_are_two_files(tmp_path):
-    words = ["--report", "--output", "Name two files"]
+    words = ["`--report` must be another file than `--output`"]
     refused(tmp_path, "test", "x.npz", "--output", "a", "--report", "./a", words=words)
 
 

@@ -128,7 +128,7 @@ def test_a_grid_nested_too_deeply_is_bad_input(name, tmp_path):
     (tmp_path / name).write_bytes(command_line.files()[name])
     code, said = command_line.called(["simulate", "--grid", name], tmp_path)
     assert code == 2
-    assert said.startswith("hullcal: `--grid` must hold JSON or TOML")
+    assert said.startswith(f"hullcal: `--grid` must be a readable `{name[4:]}` file")
 
 
 @pytest.mark.parametrize(

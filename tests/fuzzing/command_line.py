@@ -44,7 +44,8 @@ VALUES = {
     "target": "0.8 0.01",
     "stop_after": "2 10",
     "seed": f"0 1 {10**40}",
-    "jobs": "1 0 -2",
+    "rng": f"0 1 {10**40}",
+    "n_jobs": "1 0 -2",
     "measures": " ".join([*measures.available(), "all"]),
     "measure": " ".join([*measures.available(), "ece_conf:5 hl_cwise:0 skce_ul:3 ece_conf:"]),
     "nulls": " ".join(nulls.available()),
@@ -55,7 +56,8 @@ VALUES = {
     "probs_key": "probs labels classes",
     "labels_key": "labels label probs",
     "classes": "cat,dog,owl,elk a,b 0,1,2,3",
-    "output": "new.json new.csv new.txt new.html old.txt nowhere/new.txt folder study",
+    "output": "new.json new.csv new.txt new.html old.txt nowhere/new.txt",
+    "folder": "folder study old.txt nowhere/study",
     "report": "page.html old.txt new.html",
     "journal": "kept folder old.txt",
     "engine": "local",
@@ -115,7 +117,7 @@ def _option(option, paths, rng):
         return [flag]
     known = spaced(VALUES[option.name]) if option.name in VALUES else paths
     value = one_of(known if rng.integers(7) else ODD, rng)
-    if value in ("9" * 30, "all") and option.name.startswith(("n_", "jobs", "workers")):
+    if value in ("9" * 30, "all") and option.name.startswith(("n_", "workers")):
         value = "0"  # an honest wish for more than a lifetime
     return [flag, value] if rng.integers(6) or not flag.startswith("--") else [f"{flag}={value}"]
 
