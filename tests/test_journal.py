@@ -58,7 +58,10 @@ def test_what_follows_a_torn_line_or_zeros_as_after_a_power_cut_is_not_lost_with
 
 def test_a_damaged_line_in_the_middle_is_an_error_that_says_which(path):
     lines = path.read_bytes().splitlines(keepends=True)
-    for damaged in (b"\0" * 50 + b"\n", b"{}\n", lines[2].replace(b"2, 4", b'2, "4"')):
+    blocks = (b'["ab", 2, "4"]', b'["ab", 2, 4.5]', b"[null, 2, 4]")
+    others = [lines[2].replace(b'["ab", 2, 4]', block) for block in blocks]
+    listed = b'{"block": ["ab", 2, 4], "columns": [1]}\n'
+    for damaged in (b"\0" * 50 + b"\n", b"{}\n", listed, *others):
         path.write_bytes(b"".join([*lines[:2], damaged, lines[3]]))
         with pytest.raises(InvalidInputError, match=r"line 3 of .*journal.jsonl damaged"):
             reopened(path)
