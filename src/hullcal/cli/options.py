@@ -12,7 +12,7 @@ import shutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -111,13 +111,6 @@ SEED = click.option(
     help="Seed; the one used is printed with the result.",
 )
 QUIET = click.option("-q", "--quiet", is_flag=True, help="No progress bar and no notices.")
-FORCE = click.option("--force", is_flag=True, help="Overwrite files that exist.")
-OUTPUT = click.option(
-    "-o",
-    "--output",
-    type=PATH,
-    help="Write to this file (.txt, .json or .csv) instead of printing.",
-)
 
 
 def resamples_option(default: int) -> Option:
@@ -133,28 +126,6 @@ def jobs_option(what: str) -> Option:
         "--jobs", "n_jobs", type=int, default=-1, show_default="all cores", help=help
     )
 
-
-def _by_output(context: click.Context, parameter: click.Parameter, form: str) -> str:
-    """The form, or that of the ending of the file it goes to."""
-    output = context.params.get("output")
-    if output is not None and context.get_parameter_source("form") is _DEFAULT:
-        forms = {".json": "json", ".csv": "csv", ".txt": "table", "": "table"}
-        if output.suffix.lower() not in forms:
-            raise click.BadParameter(
-                f"{output.name!r} must end in .txt, .json or .csv.", param_hint="'--output'"
-            )
-        return forms[output.suffix.lower()]
-    return form
-
-
-FORMAT = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json", "csv"]),
-    default="table",
-    callback=_by_output,
-    help="What is printed; the ending of --output decides if this is left out.",
-)
 
 # Files
 
@@ -257,13 +228,18 @@ class Files:
 
 def input_options(command: Function) -> Function:
     """FILE and everything that says how to read it, as one argument `files`."""
+    return _gathered(command, "files", Files, _INPUT)
+
+
+def _gathered(command: Function, name: str, kind: type[Any], options: Sequence[Option]) -> Function:
+    """Add options to a command that takes their values together, as one object."""
 
     @functools.wraps(command)
     def gathering(**arguments: Any) -> Any:
-        own = {field.name: arguments.pop(field.name) for field in fields(Files)}
-        return command(files=Files(**own), **arguments)
+        own = {field.name: arguments.pop(field.name) for field in fields(kind)}
+        return command(**{name: kind(**own)}, **arguments)
 
-    for decorate in reversed(_INPUT):
+    for decorate in reversed(options):
         decorate(gathering)
     return gathering
 
@@ -288,17 +264,71 @@ def _named(file: Path | None) -> Iterator[Any]:
 # What is printed
 
 
-def print_or_write(text: str, output: Path | None, *, force: bool) -> None:
-    """Results go to stdout, or to the file that was named."""
-    text = text.rstrip("\n")
-    if output is not None:
-        io.write_atomic(output, text + "\n", force=force)
-        return
-    try:
-        click.echo(text)
-    except BrokenPipeError:
-        # Whoever has read enough of it still wants the report, and the decision.
-        nobody_reads(sys.stdout)
+FORCE = click.option("--force", is_flag=True, help="Overwrite files that exist.")
+
+
+def _by_output(context: click.Context, parameter: click.Parameter, form: str) -> str:
+    """The form, or that of the ending of the file it goes to."""
+    output = context.params.get("output")
+    if output is not None and context.get_parameter_source("form") is _DEFAULT:
+        forms = {".json": "json", ".csv": "csv", ".txt": "table", "": "table"}
+        if output.suffix.lower() not in forms:
+            raise click.BadParameter(
+                f"{output.name!r} must end in .txt, .json or .csv.", param_hint="'--output'"
+            )
+        return forms[output.suffix.lower()]
+    return form
+
+
+FORMAT = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "csv"]),
+    default="table",
+    callback=_by_output,
+    help="What is printed; the ending of --output decides if this is left out.",
+)
+_OUTPUT = (
+    click.option(
+        "-o",
+        "--output",
+        type=PATH,
+        help="Write to this file (.txt, .json or .csv) instead of printing.",
+    ),
+    FORMAT,
+    FORCE,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """Where results go, and in which form."""
+
+    form: str
+    output: Path | None = None
+    force: bool = False
+
+    def show(self, **forms: Callable[[], str]) -> None:
+        """Print the form that was asked for, or write it to the file that was named."""
+        text = forms[self.form]().rstrip("\n")
+        if self.output is not None:
+            io.write_atomic(self.output, text + "\n", force=self.force)
+            return
+        try:
+            click.echo(text)
+        except BrokenPipeError:
+            # Whoever has read enough of it still wants the report, and the decision.
+            nobody_reads(sys.stdout)
+
+
+def output_options(command: Function) -> Function:
+    """Form and file of the results, as one argument `out`."""
+    return _gathered(command, "out", Output, _OUTPUT)
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Numbers under their names."""
+    return "\n".join(",".join(map(str, line)) for line in (rows[0], *(r.values() for r in rows)))
 
 
 def command_line(seed: int) -> str:

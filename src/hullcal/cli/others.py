@@ -15,19 +15,20 @@ from hullcal.cli.options import (
     FORCE,
     FORMAT,
     MINIMIZER,
-    OUTPUT,
     PATH,
     QUIET,
     SEED,
     Command,
     Files,
+    Output,
     as_options,
     columns,
     command_line,
+    csv_text,
     input_options,
     jobs_option,
     named_option,
-    print_or_write,
+    output_options,
 )
 from hullcal.cli.running import REJECTED, tell, working
 
@@ -37,13 +38,9 @@ from hullcal.cli.running import REJECTED, tell, working
 @named_option("-m", "--measure", room="measures", default="ece_conf", help="What is minimised.")
 @MINIMIZER
 @SEED
-@OUTPUT
-@FORMAT
-@FORCE
+@output_options
 @QUIET
-def weights(
-    *, files: Files, output: Path | None, form: str, force: bool, quiet: bool, **how: Any
-) -> None:
+def weights(*, files: Files, out: Output, quiet: bool, **how: Any) -> None:
     """Find the weights of the best calibrated combination.
 
     They are printed one a line, in the order of the members; as JSON, with the whole result.
@@ -55,37 +52,27 @@ def weights(
     lines = "\n".join(repr(float(weight)) for weight in found.weights)
     if not quiet:
         tell(f"{found}\nseed {found.seed}")
-    print_or_write(io.to_json([found]) if form == "json" else lines, output, force=force)
+    out.show(table=lambda: lines, csv=lambda: lines, json=lambda: io.to_json([found]))
 
 
 @click.command("sizes", cls=Command)
 @input_options
-@OUTPUT
-@FORMAT
-@FORCE
+@output_options
 @jobs_option("Threads")
 @QUIET
-def sizes(
-    *, files: Files, output: Path | None, form: str, force: bool, n_jobs: int, quiet: bool
-) -> None:
+def sizes(*, files: Files, out: Output, n_jobs: int, quiet: bool) -> None:
     """Mean size of the set over its rows. A good set is valid (`hullcal test`) and small."""
     from hullcal import uncertainty
 
     classifiers, _ = files.read(needs_labels=False)
     found = dict(uncertainty.summary(classifiers, n_jobs=n_jobs))
     units = uncertainty.UNITS
-    if form == "json":
-        text = json.dumps({**found, "units": units}, indent=2)
-    elif form == "csv":
-        text = _csv_row(found)
-    else:
-        rows = [[name, f"{found[name]:.4g}", unit] for name, unit in units.items()]
-        text = columns(["size", "mean", "unit"], rows)
-    print_or_write(text, output, force=force)
-
-
-def _csv_row(found: dict[str, Any]) -> str:
-    return ",".join(found) + "\n" + ",".join(map(str, found.values()))
+    rows = [[name, f"{found[name]:.4g}", unit] for name, unit in units.items()]
+    out.show(
+        table=lambda: columns(["size", "mean", "unit"], rows),
+        json=lambda: json.dumps({**found, "units": units}, indent=2),
+        csv=lambda: csv_text([found]),
+    )
 
 
 @click.command(
@@ -137,12 +124,13 @@ def monitor(
     watch.save(state)
     names = ("n_rows", "log_evalue", "pvalue", "rejected", "alarm", "temperature")
     found = {name: getattr(watch, name) for name in names}
-    if form == "json":
-        # JSON has no infinity.
-        finite = {name: value if math.isfinite(value) else None for name, value in found.items()}
-        click.echo(json.dumps(finite, indent=2))
-    else:
-        click.echo(_csv_row(found) if form == "csv" else str(watch))
+    # JSON has no infinity.
+    finite = {name: value if math.isfinite(value) else None for name, value in found.items()}
+    Output(form=form).show(
+        table=lambda: str(watch),
+        json=lambda: json.dumps(finite, indent=2),
+        csv=lambda: csv_text([found]),
+    )
     return REJECTED if exit_code and watch.rejected else 0
 
 

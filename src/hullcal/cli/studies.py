@@ -16,20 +16,20 @@ from hullcal._validation import refusal
 from hullcal.cli.options import (
     ALPHA,
     COUNT,
-    FORCE,
     FORMAT,
     FRACTION,
-    OUTPUT,
     PATH,
     QUIET,
     SEED,
     Command,
     Files,
+    Output,
     as_options,
     columns,
+    csv_text,
     input_options,
     jobs_option,
-    print_or_write,
+    output_options,
     resamples_option,
 )
 from hullcal.cli.running import resumable, tell, working
@@ -119,6 +119,7 @@ def simulate(
         rule = "continues and `--force` starts over"
         raise refusal("--resume", rule, "both", "Choose one.")
     from hullcal.simulation import Grid, run
+    from hullcal.simulation.study import as_csv, configuration
 
     with as_options(path="--grid", **_PARTS):
         planned = Grid(**(_from_file(grid) | given))
@@ -134,7 +135,14 @@ def simulate(
                 backend=backend,
                 progress=lambda done, total: report("tests", done, total),
             )
-    click.echo(_study_shown(study, form).rstrip("\n"))
+    rows = study.rates()
+    Output(form=form).show(
+        table=lambda: _table(study.grid, rows),
+        json=lambda: json.dumps(
+            {"configuration": configuration(study.grid), "rates": rows}, indent=2
+        ),
+        csv=lambda: as_csv(rows),
+    )
     if folder is not None and not quiet:
         tell(f"results: {folder}")
 
@@ -185,18 +193,6 @@ def _cluster(backend: str | None, n_jobs: int) -> Iterator[None]:
             # Where joblib looks for one.
             stack.enter_context(client.as_current())
         yield
-
-
-def _study_shown(study: Any, form: str) -> str:
-    from hullcal.simulation.study import as_csv, configuration
-
-    rows = study.rates()
-    if form == "csv":
-        return as_csv(rows)
-    if form == "json":
-        content = {"configuration": configuration(study.grid), "rates": rows}
-        return json.dumps(content, indent=2)
-    return _table(study.grid, rows)
 
 
 def _table(grid: Any, rows: list[dict[str, Any]]) -> str:
@@ -265,19 +261,10 @@ def _table(grid: Any, rows: list[dict[str, Any]]) -> str:
 @ALPHA
 @SEED
 @jobs_option("Processes")
-@FORMAT
-@OUTPUT
-@FORCE
+@output_options
 @QUIET
 def power(
-    *,
-    files: Files,
-    form: str,
-    output: Path | None,
-    force: bool,
-    quiet: bool,
-    n_samples: tuple[int, ...],
-    **how: Any,
+    *, files: Files, out: Output, quiet: bool, n_samples: tuple[int, ...], **how: Any
 ) -> None:
     """Simulate data sets with the predictions of FILE, and count how often the test rejects.
 
@@ -299,14 +286,10 @@ def power(
             progress=lambda done, total: report("tests", done, total),
             **how,
         )
-    print_or_write(_power_shown(found, form), output, force=force)
-
-
-def _power_shown(found: Any, form: str) -> str:
-    if form == "table":
-        return str(found)
-    if form == "json":
-        return json.dumps(found.to_dict(), indent=2)
-    columns = (found.n_samples, found.power, found.lower, found.upper)
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    return "\n".join(["n_samples,power,lower,upper", *(",".join(map(repr, row)) for row in rows)])
+    names = ("n_samples", "power", "lower", "upper")
+    rows = zip(*(getattr(found, name).tolist() for name in names), strict=True)
+    out.show(
+        table=lambda: str(found),
+        json=lambda: json.dumps(found.to_dict(), indent=2),
+        csv=lambda: csv_text([dict(zip(names, row, strict=True)) for row in rows]),
+    )

@@ -13,15 +13,13 @@ from hullcal._validation import refusal
 from hullcal.cli.options import (
     ALPHA,
     COUNT,
-    FORCE,
-    FORMAT,
     MINIMIZER,
-    OUTPUT,
     PATH,
     QUIET,
     SEED,
     Command,
     Files,
+    Output,
     as_options,
     columns,
     command_line,
@@ -29,7 +27,7 @@ from hullcal.cli.options import (
     input_options,
     jobs_option,
     named_option,
-    print_or_write,
+    output_options,
     resamples_option,
 )
 from hullcal.cli.running import REJECTED, resumable, tell, working
@@ -100,10 +98,8 @@ _LONG = 60.0
     help="Keep finished resamples in this folder, so that an interrupted run can be resumed.",
 )
 @click.option("--resume", is_flag=True, help="Resume an interrupted run (needs --journal).")
-@OUTPUT
-@FORMAT
+@output_options
 @click.option("--report", type=PATH, help="Also write a report, one HTML file.")
-@FORCE
 @click.option(
     "--exit-code",
     is_flag=True,
@@ -114,6 +110,7 @@ _LONG = 60.0
 def test(
     *,
     files: Files,
+    out: Output,
     measures: tuple[str, ...],
     questions: tuple[str, ...],
     engine: str | None,
@@ -121,10 +118,7 @@ def test(
     workers: int | None,
     journal: Path | None,
     resume: bool,
-    form: str,
-    output: Path | None,
     report: Path | None,
-    force: bool,
     exit_code: bool,
     quiet: bool,
     verbose: bool,
@@ -168,18 +162,18 @@ def test(
             **said,
             **how,
         )
-    if form == "table":
-        named = "" if path is None else f"{path.name}: "
-        text = printable(named) + _table(found, verbose=verbose)
-    else:
-        text = found.to_json() if form == "json" else found.to_csv()
+    named = "" if path is None else f"{printable(path.name)}: "
     # Results come first, so that no fault of the page can lose them.
-    print_or_write(text, output, force=force)
+    out.show(
+        table=lambda: named + _table(found, verbose=verbose),
+        json=found.to_json,
+        csv=found.to_csv,
+    )
     if report is not None:
         from hullcal.report import render
 
         page = render(found, command=command_line(found.results[0].seed))
-        io.write_atomic(report, page, force=force)
+        io.write_atomic(report, page, force=out.force)
         if not quiet:
             tell(f"report: {report}")
     asked = found.answers.values() if questions else [found.calibrated]
