@@ -69,7 +69,7 @@ def _check_outputs(given: dict[str, Any]) -> None:
 # Options
 
 
-def named_option(*names: str, room: str, also: tuple[str, ...] = (), **how: Any) -> Option:
+def named(*names: str, room: str, also: tuple[str, ...] = (), **how: Any) -> Option:
     """Names that a room does not know are refused before any file is read, and known ones completed.
 
     A number may follow the name of a measure or of a search, as in ``ece_conf:5``.
@@ -97,7 +97,7 @@ def named_option(*names: str, room: str, also: tuple[str, ...] = (), **how: Any)
     return click.option(*names, callback=check, shell_complete=complete, **how)
 
 
-MINIMIZER = named_option(
+MINIMIZER = named(
     "--minimizer",
     room="minimizers",
     default="steepest",
@@ -113,13 +113,13 @@ SEED = click.option(
 QUIET = click.option("-q", "--quiet", is_flag=True, help="No progress bar and no notices.")
 
 
-def resamples_option(default: int) -> Option:
+def resamples(default: int) -> Option:
     """D."""
     help = "Data sets drawn for each test."
     return click.option("-D", "--resamples", "n_resamples", type=COUNT, default=default, help=help)
 
 
-def jobs_option(what: str) -> Option:
+def jobs(what: str) -> Option:
     """Threads or processes."""
     help = f"{what}; results do not change."
     return click.option(
@@ -226,7 +226,7 @@ class Files:
             raise
 
 
-def input_options(command: Function) -> Function:
+def reads_files(command: Function) -> Function:
     """FILE and everything that says how to read it, as one argument `files`."""
     return _gathered(command, "files", Files, _INPUT)
 
@@ -321,7 +321,7 @@ class Output:
             nobody_reads(sys.stdout)
 
 
-def output_options(command: Function) -> Function:
+def shows_results(command: Function) -> Function:
     """Form and file of the results, as one argument `out`."""
     return _gathered(command, "out", Output, _OUTPUT)
 

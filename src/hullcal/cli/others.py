@@ -11,35 +11,18 @@ import click
 
 from hullcal import io
 from hullcal._validation import InvalidInputError
-from hullcal.cli.options import (
-    FORCE,
-    FORMAT,
-    MINIMIZER,
-    PATH,
-    QUIET,
-    SEED,
-    Command,
-    Files,
-    Output,
-    as_options,
-    columns,
-    command_line,
-    csv_text,
-    input_options,
-    jobs_option,
-    named_option,
-    output_options,
-)
+from hullcal.cli import options
+from hullcal.cli.options import Files, Output, as_options, columns, command_line, csv_text
 from hullcal.cli.running import REJECTED, tell, working
 
 
-@click.command("weights", cls=Command)
-@input_options
-@named_option("-m", "--measure", room="measures", default="ece_conf", help="What is minimised.")
-@MINIMIZER
-@SEED
-@output_options
-@QUIET
+@click.command("weights", cls=options.Command)
+@options.reads_files
+@options.named("-m", "--measure", room="measures", default="ece_conf", help="What is minimised.")
+@options.MINIMIZER
+@options.SEED
+@options.shows_results
+@options.QUIET
 def weights(*, files: Files, out: Output, quiet: bool, **how: Any) -> None:
     """Find the weights of the best calibrated combination.
 
@@ -55,11 +38,11 @@ def weights(*, files: Files, out: Output, quiet: bool, **how: Any) -> None:
     out.show(table=lambda: lines, csv=lambda: lines, json=lambda: io.to_json([found]))
 
 
-@click.command("sizes", cls=Command)
-@input_options
-@output_options
-@jobs_option("Threads")
-@QUIET
+@click.command("sizes", cls=options.Command)
+@options.reads_files
+@options.shows_results
+@options.jobs("Threads")
+@options.QUIET
 def sizes(*, files: Files, out: Output, n_jobs: int, quiet: bool) -> None:
     """Mean size of the set over its rows. A good set is valid (`hullcal test`) and small."""
     from hullcal import uncertainty
@@ -76,10 +59,12 @@ def sizes(*, files: Files, out: Output, n_jobs: int, quiet: bool) -> None:
 
 
 @click.command(
-    "monitor", cls=Command, short_help="Do labels still follow a combination of the members?"
+    "monitor",
+    cls=options.Command,
+    short_help="Do labels still follow a combination of the members?",
 )
-@click.argument("state", type=PATH)
-@click.argument("files", nargs=-1, type=PATH, metavar="[FILE]...")
+@click.argument("state", type=options.PATH)
+@click.argument("files", nargs=-1, type=options.PATH, metavar="[FILE]...")
 @click.option(
     "--alpha",
     type=float,
@@ -93,7 +78,7 @@ def sizes(*, files: Files, out: Output, n_jobs: int, quiet: bool) -> None:
     help="Batches between false alarms, on average at least; settled when the state is new.",
 )
 @click.option("--reset", is_flag=True, help="Restart the evidence before the files are added.")
-@FORMAT
+@options.FORMAT
 @click.option("--exit-code", is_flag=True, help="End with 1 if rejected.")
 def monitor(
     state: Path, files: tuple[Path, ...], reset: bool, form: str, exit_code: bool, **settings: Any
@@ -157,9 +142,11 @@ def measures() -> None:
     default=0,
     help="Seed of the ensembles and of the tests.",
 )
-@click.option("-o", "--output", type=PATH, default=Path("demo/report.html"), help="The report.")
-@FORCE
-@QUIET
+@click.option(
+    "-o", "--output", type=options.PATH, default=Path("demo/report.html"), help="The report."
+)
+@options.FORCE
+@options.QUIET
 def demo(seed: int, output: Path, force: bool, quiet: bool) -> None:
     """Test three real ensembles that read digits, and write a report."""
     from hullcal.assessment import Assessment, Assessments, assess

@@ -13,25 +13,8 @@ from typing import Any
 import click
 
 from hullcal._validation import refusal
-from hullcal.cli.options import (
-    ALPHA,
-    COUNT,
-    FORMAT,
-    FRACTION,
-    PATH,
-    QUIET,
-    SEED,
-    Command,
-    Files,
-    Output,
-    as_options,
-    columns,
-    csv_text,
-    input_options,
-    jobs_option,
-    output_options,
-    resamples_option,
-)
+from hullcal.cli import options
+from hullcal.cli.options import Files, Output, as_options, columns, csv_text
 from hullcal.cli.running import resumable, tell, working
 from hullcal.io.source import Source
 
@@ -59,7 +42,7 @@ def _test_option(**how: Any) -> Callable[[Any], Any]:
 
 
 @click.command(
-    "simulate", cls=Command, short_help="How often do tests err, where the truth is known?"
+    "simulate", cls=options.Command, short_help="How often do tests err, where the truth is known?"
 )
 @_axis("--scenario", help="S1, S1_vertex, S2, S3 or calibrated. [default: S1, S2, S3]")
 @_test_option(
@@ -75,16 +58,21 @@ def _test_option(**how: Any) -> Callable[[Any], Any]:
 @click.option("-R", "--datasets", "n_datasets", type=int, help="Data sets a cell. [default: 1000]")
 @click.option("-D", "--resamples", "n_resamples", type=int, help="For each test. [default: 100]")
 @click.option("--seed", type=click.IntRange(min=0), help="[default: 0]")
-@click.option("--grid", type=PATH, help="These options in a .json or .toml file; others go first.")
-@jobs_option("Processes")
+@click.option(
+    "--grid", type=options.PATH, help="These options in a .json or .toml file; others go first."
+)
+@options.jobs("Processes")
 @click.option("--backend", help="loky or dask. [default: loky]")
 @click.option(
-    "--output", "folder", type=PATH, help="Folder for all results, and for what is finished."
+    "--output",
+    "folder",
+    type=options.PATH,
+    help="Folder for all results, and for what is finished.",
 )
 @click.option("--resume", is_flag=True, help="Continue what is in the folder.")
 @click.option("--force", is_flag=True, help="Start over what is in the folder.")
-@FORMAT
-@QUIET
+@options.FORMAT
+@options.QUIET
 def simulate(
     *,
     grid: Path | None,
@@ -222,9 +210,11 @@ def _table(grid: Any, rows: list[dict[str, Any]]) -> str:
 
 
 @click.command(
-    "power", cls=Command, short_help="How many rows does it take to detect a miscalibration?"
+    "power",
+    cls=options.Command,
+    short_help="How many rows does it take to detect a miscalibration?",
 )
-@input_options
+@options.reads_files
 @click.option(
     "--miscalibration",
     type=click.Choice(["temperature", "corner", "closest"]),
@@ -240,7 +230,7 @@ def _table(grid: Any, rows: list[dict[str, Any]]) -> str:
     "-N",
     "--samples",
     "n_samples",
-    type=COUNT,
+    type=options.COUNT,
     multiple=True,
     help="Rows of a data set; repeat for several. [default: 1/8 to 2 times those of FILE]",
 )
@@ -248,21 +238,21 @@ def _table(grid: Any, rows: list[dict[str, Any]]) -> str:
     default="calibrated",
     help="A question, and how it is answered: as truth, or calibrated:ece_conf:5:stacked.",
 )
-@click.option("--target", type=FRACTION, default=0.8, help="The chance that is wanted.")
+@click.option("--target", type=options.FRACTION, default=0.8, help="The chance that is wanted.")
 @click.option(
     "-R",
     "--datasets",
     "n_datasets",
-    type=COUNT,
+    type=options.COUNT,
     default=100,
     help="Data sets for each number of rows.",
 )
-@resamples_option(99)
-@ALPHA
-@SEED
-@jobs_option("Processes")
-@output_options
-@QUIET
+@options.resamples(99)
+@options.ALPHA
+@options.SEED
+@options.jobs("Processes")
+@options.shows_results
+@options.QUIET
 def power(
     *, files: Files, out: Output, quiet: bool, n_samples: tuple[int, ...], **how: Any
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -10,26 +11,8 @@ import click
 
 from hullcal import io
 from hullcal._validation import refusal
-from hullcal.cli.options import (
-    ALPHA,
-    COUNT,
-    MINIMIZER,
-    PATH,
-    QUIET,
-    SEED,
-    Command,
-    Files,
-    Output,
-    as_options,
-    columns,
-    command_line,
-    in_options,
-    input_options,
-    jobs_option,
-    named_option,
-    output_options,
-    resamples_option,
-)
+from hullcal.cli import options
+from hullcal.cli.options import Files, Output, as_options, columns, command_line, in_options
 from hullcal.cli.running import REJECTED, resumable, tell, working
 from hullcal.io.journal import LOCK
 from hullcal.io.reading import read_labels
@@ -43,11 +26,11 @@ _LONG = 60.0
 
 @click.command(
     "test",
-    cls=Command,
+    cls=options.Command,
     short_help="Is the average calibrated, some combination, the truth inside?",
 )
-@input_options
-@named_option(
+@options.reads_files
+@options.named(
     "-m",
     "--measure",
     "measures",
@@ -65,15 +48,15 @@ _LONG = 60.0
     multiple=True,
     help="Which question to ask; repeat for several.  [default: all three]",
 )
-@named_option(
+@options.named(
     "--null",
     room="nulls",
     help='How "calibrated" gets its reference distribution: stacked, recentered, maximized or '
     "paper.  [default: stacked, or recentered beyond memory]",
 )
-@MINIMIZER
-@resamples_option(999)
-@ALPHA
+@options.MINIMIZER
+@options.resamples(999)
+@options.ALPHA
 @click.option(
     "--stop-after",
     type=click.IntRange(min=2),
@@ -81,8 +64,8 @@ _LONG = 60.0
     default=100,
     help="Stop a test once H null values have reached its statistic: p is clearly large.",
 )
-@SEED
-@jobs_option("Threads")
+@options.SEED
+@options.jobs("Threads")
 @click.option(
     "--engine",
     type=click.Choice(["local", "dask"]),
@@ -90,22 +73,22 @@ _LONG = 60.0
     "store or a folder of .npy, .npz, .h5, .safetensors or .parquet shards.",
 )
 @click.option("--scheduler", metavar="ADDRESS", help="A Dask scheduler, e.g. tcp://host:8786.")
-@click.option("--workers", type=COUNT, help="Start so many Dask workers here.")
+@click.option("--workers", type=options.COUNT, help="Start so many Dask workers here.")
 @click.option(
     "--journal",
-    type=PATH,
+    type=options.PATH,
     metavar="FOLDER",
     help="Keep finished resamples in this folder, so that an interrupted run can be resumed.",
 )
 @click.option("--resume", is_flag=True, help="Resume an interrupted run (needs --journal).")
-@output_options
-@click.option("--report", type=PATH, help="Also write a report, one HTML file.")
+@options.shows_results
+@click.option("--report", type=options.PATH, help="Also write a report, one HTML file.")
 @click.option(
     "--exit-code",
     is_flag=True,
     help='End with 1 if "calibrated" is rejected; with --question, if any question asked is.',
 )
-@QUIET
+@options.QUIET
 @click.option("-v", "--verbose", is_flag=True, help="Print the figures of every test, too.")
 def test(
     *,
@@ -149,7 +132,7 @@ def test(
     from hullcal.verdicts import QUESTIONS
 
     if "all" in measures:
-        measures = _affordable(probs, labels, named=measures, quiet=quiet, **how)
+        measures = _affordable(probs, labels, measures, how, quiet=quiet)
     with backend as client, working(quiet=quiet) as progress:
         found: Any = assess(
             probs,
@@ -182,31 +165,22 @@ def test(
 
 
 def _affordable(
-    probs: Any,
-    labels: Any,
-    *,
-    named: tuple[str, ...],
-    quiet: bool,
-    null: str | None,
-    minimizer: str,
-    n_resamples: int,
-    n_jobs: int,
-    **_: Any,
+    probs: Any, labels: Any, named: Sequence[str], how: Mapping[str, Any], *, quiet: bool
 ) -> tuple[str, ...]:
     """Every measure that is named or does not take too long; what is left out is said."""
     from hullcal import measures, minimizers, nulls
     from hullcal._validation import check_jobs
     from hullcal.assessment import expected_seconds
 
-    rooms = {name: measures.resolve(name) for name in measures.available()}
+    known = {name: measures.resolve(name) for name in measures.available()}
     if not hasattr(probs, "labels"):  # only workers have the predictions
-        return tuple(name for name, measure in rooms.items() if measure.streams())
-    reference = None if null is None else nulls.resolve(null)
-    search = minimizers.resolve(minimizer)
-    positions, jobs = probs.labels(labels), check_jobs(n_jobs)
+        return tuple(name for name, measure in known.items() if measure.streams())
+    null = None if how["null"] is None else nulls.resolve(how["null"])
+    run = (null, minimizers.resolve(how["minimizer"]), how["n_resamples"])
+    positions, jobs = probs.labels(labels), check_jobs(how["n_jobs"])
     times = {
-        name: expected_seconds(probs, positions, measure, reference, search, n_resamples) / jobs
-        for name, measure in rooms.items()
+        name: expected_seconds(probs, positions, measure, *run) / jobs
+        for name, measure in known.items()
     }
     kept = tuple(name for name, seconds in times.items() if seconds <= _LONG or name in named)
     left = [f"{name} ({_lasting(times[name])})" for name in times if name not in kept]
