@@ -32,7 +32,7 @@ PROGRAM = [sys.executable, "-m", "hullcal"]
 def run(*arguments, cwd=None, **environment):
     """The program in this process: its exit code, and what it printed."""
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-    err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace")
     words = [str(word) for word in arguments]
     with (
         contextlib.chdir(cwd or os.getcwd()),

@@ -213,11 +213,11 @@ import json, os
 from hardening.soak import combinations, soak
 kept = []
 def leak(i):
-    if i > 250:
+    if i > 300:
         kept.append((bytearray(b"x") * 100_000, os.dup(0)))
-assert len(combinations()) < 150  # so that all code has been loaded by then
-found = soak((150, 250, 280), leak=leak)
-print(json.dumps([found[250].since(found[150]), found[280].since(found[250])]))
+assert len(combinations()) < 200  # so that all code has been loaded by then
+found = soak((200, 300, 330), leak=leak)
+print(json.dumps([found[300].since(found[200]), found[330].since(found[300])]))
 """
 
 

@@ -1,13 +1,8 @@
 """Senseless commands: an exit code that means something, one message, and never a traceback."""
 
-import contextlib
 import functools
-import io
-import os
-import sys
 import tempfile
 from pathlib import Path
-from unittest import mock
 
 import click
 import numpy as np
@@ -16,6 +11,7 @@ from fuzzing import specimens
 from fuzzing.damage import json_altered, one_of, spaced, toml_altered
 from hullcal import cli, measures, nulls
 from io_files import npy_bytes
+from test_cli import run
 
 #: Done, rejected, bad input, stopped, interrupted; 3 would be a fault of the program.
 CODES = (0, 1, 2, 4, 130)
@@ -144,23 +140,8 @@ def attempt(number, rng):
 
 def called(words, folder):
     """The exit code of a command run in this process, and what it wrote to stderr."""
-    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-    err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace")
-    code, before = None, os.getcwd()
-    os.chdir(folder)
-    try:
-        with (
-            mock.patch.object(sys, "argv", ["hullcal", *words]),  # which a page shows
-            contextlib.redirect_stdout(out),
-            contextlib.redirect_stderr(err),
-        ):
-            cli.run(words)
-    except SystemExit as end:
-        code = end.code
-    finally:
-        os.chdir(before)
-    err.flush()
-    return code, err.buffer.getvalue().decode("utf-8")
+    done = run(*words, cwd=folder)
+    return done.returncode, done.stderr
 
 
 def warm_up():
