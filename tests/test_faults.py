@@ -80,16 +80,16 @@ def test_a_limit_on_the_size_of_files_is_felt_and_survived(name, tmp_path):
 
 
 def test_a_journal_that_could_not_be_opened_does_not_keep_its_lock(tmp_path):
-    Journal.open(tmp_path, {"a": 1}, resume=False).close()  # the lock is there from now on
-    disk = Disk(tmp_path, FAULTS["full"])
-    with disk.mounted():
-        Journal.open(tmp_path, {"a": 1}, resume=False).close()
+    def begin(n=None):
+        disk = Disk(tmp_path, FAULTS["full"], n)
+        with disk.mounted(), Journal.open(tmp_path, {"a": 1}, resume=False):
+            return disk.calls
+
+    begin()  # the lock is there from now on
     # The last file that is opened is the journal itself.
-    disk = Disk(
-        tmp_path, FAULTS["full"], max(i for i, call in enumerate(disk.calls) if call == "open")
-    )
-    with disk.mounted(), pytest.raises(OSError, match="No space") as held:
-        Journal.open(tmp_path, {"a": 1}, resume=False)
+    last = max(i for i, call in enumerate(begin()) if call == "open")
+    with pytest.raises(OSError, match="No space") as held:
+        begin(last)
     assert held.value.errno == errno.ENOSPC
     with locked(tmp_path):
         pass

@@ -100,12 +100,6 @@ def simulate(
     hullcal simulate --grid study.toml --output study --resume
     """  # noqa: D301
     given = {name: value for name, value in axes.items() if value not in (None, ())}
-    if folder is None and (resume or force):
-        rule, repair = "must name the folder to resume or to replace", "Name the study's folder."
-        raise refusal("--output", rule, "none", repair)
-    if resume and force:
-        rule = "continues and `--force` starts over"
-        raise refusal("--resume", rule, "both", "Choose one.")
     from hullcal.simulation import Grid, run
     from hullcal.simulation.study import as_csv, configuration
 
