@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields
@@ -137,14 +138,12 @@ def _from_file(path: Path | None) -> dict[str, Any]:
 
     source = Source.of(path)
     source.check_kind()
+    read = {".json": json.loads, ".toml": tomllib.loads}.get(source.suffix)
+    if read is None:
+        came = f"the ending {source.suffix!r}"
+        raise source.refuse("must be a .json or .toml file", came, "Rename it.")
     with source.guarded():
-        text = source.path.read_text(encoding="utf-8")
-        if source.suffix == ".toml":
-            import tomllib
-
-            content: Any = tomllib.loads(text)
-        else:
-            content = json.loads(text)
+        content: Any = read(source.path.read_text(encoding="utf-8"))
     names = [field.name for field in fields(Grid)]
     odd = sorted(set(content) - set(names)) if isinstance(content, dict) else [type(content)]
     if odd:

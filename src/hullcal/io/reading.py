@@ -104,6 +104,8 @@ def _read_one(source: Source, probs_key: str, labels_key: str, labelled: bool) -
     how = {"labelled": labelled, "long": True}
     with quietly(), opened(source, probs_key, labels_key, **how) as parts:
         probs, labels = parts.read()
+        if source.suffix in TABLES and len(probs) == 0:
+            raise source.refuse("must hold instances", "no line below the header", "Add some.")
         return Dataset(probs=probs, labels=labels, classes=parts.classes, members=parts.members)
 
 
