@@ -497,7 +497,7 @@ def test_a_grid_comes_from_a_file_and_options_go_first(capsys, tmp_path, small, 
         (("--backend", "nonsense", "--jobs", 2), ["`--backend`", "nonsense"]),
         (("--resume",), ["`--output`"]),
         (("--jobs", -2), ["`--jobs`"]),
-        (("--grid", "missing.toml"), ["`--grid`", "missing.toml"]),
+        (("--grid", "missing.toml"), ["File not found: missing.toml"]),
     ],
     ids=lambda value: " ".join(map(str, value)),
 )
