@@ -5,7 +5,6 @@ The whole is `make fuzz`; see `fuzzing` for what is tried.
 
 import contextlib
 import gc
-import json
 import logging
 import zipfile
 from collections import Counter
@@ -55,7 +54,7 @@ def test_damage_is_done_and_is_the_same_again(name):
 
 
 def test_damaged_files_are_refused_or_read():
-    numbers = range(6 * len(readers.kinds()))
+    numbers = range(3 * len(readers.kinds()))
     reports = list(run("readers", SEED, numbers))
     assert faults(reports) == []
     counts = Counter(report["outcome"] for report in reports)
@@ -64,7 +63,7 @@ def test_damaged_files_are_refused_or_read():
 
 
 def test_forged_journals_are_refused_or_read():
-    numbers = [i for i in range(20 * len(readers.kinds())) if "forged" in readers.kind_of(i)]
+    numbers = [i for i in range(10 * len(readers.kinds())) if "forged" in readers.kind_of(i)]
     assert faults(run("readers", SEED + 1, numbers)) == []
 
 
@@ -76,7 +75,7 @@ def test_senseless_commands_end_with_a_code_that_means_something():
 
 
 def test_sets_at_the_edge_of_arithmetic_have_the_value_of_the_equation():
-    assert faults(run("measures", SEED, range(40))) == []
+    assert faults(run("measures", SEED, range(20))) == []
 
 
 #: A place, how many bytes go there, and what comes instead.
@@ -89,6 +88,9 @@ EDITS = st.lists(
     min_size=1,
     max_size=3,
 )
+
+
+KINDS = [kind for kind in readers.kinds() if kind[0] not in ("member", "journal", "forged")]
 
 
 def spliced(content, edits):
@@ -104,7 +106,8 @@ def spliced(content, edits):
 @pytest.mark.filterwarnings("ignore::hullcal.HullcalWarning")
 @pytest.mark.parametrize(
     ("way", "name"),
-    [kind for kind in readers.kinds() if kind[0] not in ("member", "journal", "forged")],
+    # Every sound file once, by whoever reads it first.
+    {name: (way, name) for way, name in reversed(KINDS)}.values(),
 )
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(edits=EDITS)
@@ -128,7 +131,7 @@ def test_a_grid_nested_too_deeply_is_bad_input(name, tmp_path):
     (tmp_path / name).write_bytes(command_line.files()[name])
     code, said = command_line.called(["simulate", "--grid", name], tmp_path)
     assert code == 2
-    assert said.startswith("hullcal: `--grid` must hold JSON or TOML")
+    assert said.startswith(f"hullcal: `--grid` must be a readable `{name[4:]}` file")
 
 
 @pytest.mark.parametrize(
@@ -143,26 +146,11 @@ def test_a_grid_nested_too_deeply_is_bad_input(name, tmp_path):
 def test_a_line_nested_too_deeply_or_of_other_content_is_no_first_line(first, tmp_path):
     (tmp_path / "journal.jsonl").write_bytes(first + b"\n")
     assert configuration_of(tmp_path) in (None, {})
-    said = refused(lambda: Journal.open(tmp_path, {"seed": 0}, resume=True))
-    assert "without its first line" in said
-
-
-@pytest.mark.parametrize(
-    "block",
-    [
-        {"block": ["stacked", "0", 4], "columns": {}},
-        {"block": ["stacked", 0, 4.5], "columns": {}},
-        {"block": [None, 0, 4], "columns": {}},
-        {"block": ["stacked", 0, 4], "columns": [1]},
-    ],
-)
-def test_a_line_can_be_json_and_no_block(block, tmp_path):
-    with Journal.open(tmp_path, {"seed": 0}, resume=False):
+    with (
+        pytest.raises(hc.InvalidInputError, match="without its first line"),
+        Journal.open(tmp_path, {"seed": 0}, resume=True),
+    ):
         pass
-    with open(tmp_path / "journal.jsonl", "a") as file:
-        file.write(json.dumps(block) + "\n")
-    said = refused(lambda: Journal.open(tmp_path, {"seed": 0}, resume=True))
-    assert "line 2" in said
 
 
 def test_two_damaged_arrays_of_one_zarr_archive_leave_no_traceback_behind(tmp_path, caplog):

@@ -26,7 +26,7 @@ import hullcal
 import io_files
 from hullcal import InvalidInputError, io
 from hullcal.classical import ClassicalTestResult
-from hullcal.io import source, tables, writing
+from hullcal.io import source, tables
 from hullcal.notes import Note
 from hullcal.results import CalibrationTestResult, MinimizeResult
 from io_files import CLASSES, LABELS, MEMBERS, PROBS, WRITERS, K, N
@@ -78,6 +78,7 @@ def test_every_kind_of_file_gives_the_same_numbers_and_is_left_as_it_was(tmp_pat
 def test_keys_choose_other_arrays_and_a_missing_key_lists_those_there_are(tmp_path):
     path = tmp_path / "a.npz"
     np.savez(path, test=PROBS, truth=LABELS)
+    assert io.read(path, probs_key="test", needs_labels=False).labels is None
     data = io.read(path, probs_key="test", labels_key="truth")
     np.testing.assert_array_equal(data.probs, PROBS)
     np.testing.assert_array_equal(data.labels, LABELS)
@@ -85,15 +86,10 @@ def test_keys_choose_other_arrays_and_a_missing_key_lists_those_there_are(tmp_pa
     refused(path, "'y'", "labels_key", probs_key="test", labels_key="y")
 
 
-@pytest.mark.parametrize("kind", ["npz", "h5"])
-def test_the_only_array_is_the_predictions_whatever_its_name(tmp_path, kind):
-    path = tmp_path / f"a.{kind}"
-    if kind == "npz":
-        np.savez(path, PROBS)
-    else:
-        with h5py.File(path, "w") as file:
-            file["deep/inside"] = PROBS
-    np.testing.assert_array_equal(io.read(path).probs, PROBS)
+def test_the_only_array_is_the_predictions_whatever_its_name(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["deep/inside"] = PROBS
+    np.testing.assert_array_equal(io.read(tmp_path / "a.h5").probs, PROBS)
 
 
 # --- tables -------------------------------------------------------------------------------------
@@ -118,7 +114,6 @@ TABLES = {
         "p_1,p_x,label\n.5,.5,1\n",
         ([[0.5, 0.5]], None, ("1", "x"), ["1"]),
     ),
-    "positions": ("p_a,p_b,label\n.5,.5,1\n", ([[0.5, 0.5]], None, ("a", "b"), [1])),
     "positions as floats": ("p_a,p_b,label\n.5,.5,1.0\n", ([[0.5, 0.5]], None, ("a", "b"), [1])),
     "semicolons": (
         "a:x;a:y;label\n0,1;0,9;x\n0.5;.5;y\n",
@@ -152,12 +147,10 @@ LONG = "row,member,class,probability\n"
 BAD_TABLES = {
     "neither form": ("a,b\n1,2\n", ["row,member,class,probability", "p_cat"]),
     "two decimal marks": ("a:x;a:y\n1.000,5;0\n", ["'1.000.5' in line 2"]),
-    "an extra column": ("p_a,p_b,note\n1,0,x\n", ["'note'", "`labels_key`", "drop all others"]),
     "blank lines": ("\n\n\n", ["the columns none"]),
     "an underscore": ("p_a,p_b\n.5,1_0\n", ["'1_0'", "line 2"]),
     "a column twice": ("p_a,p_a\n.5,.5\n", ["two columns", "'a'"]),
     "a missing column": ("a:x,a:y,b:x\n.5,.5,1\n", ["'b'", "'y'"]),
-    "a missing line": (LONG + "1,a,x,1\n1,a,y,0\n2,a,x,1\n", ["('2', 'a', 'y')"]),
     "a line twice": (LONG + "1,a,x,1\n1,a,y,0\n1,a,x,1\n", ["('1', 'a', 'x')", "data line 3"]),
     "one missing, one twice": (LONG + "1,a,x,1\n1,a,x,0\n2,a,x,1\n2,a,y,0\n", ["data line 2"]),
     "an empty name": (LONG + "1,,x,1\n", ["empty cell", "line 2"]),
@@ -176,12 +169,9 @@ def test_a_table_with_a_fault_is_refused_with_its_place(tmp_path, case):
     refused(path, *words)
 
 
-@pytest.mark.parametrize(
-    "content", [b"p_a,p_b\n" + b".5,.5\n" * 200_000 + b"\xff,1\n", "p_a\n1\n".encode("utf-16")]
-)
-def test_bytes_that_are_no_utf8_are_refused_wherever_they_stand(content, tmp_path):
+def test_bytes_that_are_no_utf8_are_refused_wherever_they_stand(tmp_path):
     path = tmp_path / "a.csv"
-    path.write_bytes(content)
+    path.write_bytes(b"p_a,p_b\n" + b".5,.5\n" * 20_000 + b"\xff,1\n")
     refused(path, "UTF-8")
 
 
@@ -247,26 +237,18 @@ def test_labels_from_a_file_of_their_own_count_instead(tmp_path, kind, values):
     assert data.sources == (str(tmp_path / "plain.npz"), str(tmp_path / f"y.{kind}"))
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("y.csv", "1\n0\n"),
-        ("y.csv", "y\n1\n0\n"),
-        ("y.csv", "label\n1\n0\n"),
-        ("y.txt", "1.\n0.00\n"),
-    ],
-)
-def test_labels_in_a_single_column_with_or_without_a_header(tmp_path, name, text):
-    (tmp_path / name).write_text(text)
+@pytest.mark.parametrize("text", ["1\n0\n", "y\n1\n0\n", "label\n1.\n0.00\n"])
+def test_labels_in_a_single_column_with_or_without_a_header(tmp_path, text):
+    (tmp_path / "y.csv").write_text(text)
     np.save(tmp_path / "p.npy", np.eye(2))
-    assert io.read(tmp_path / "p.npy", labels=tmp_path / name).labels.tolist() == [1, 0]
+    assert io.read(tmp_path / "p.npy", labels=tmp_path / "y.csv").labels.tolist() == [1, 0]
 
 
 @pytest.mark.parametrize(
     ("name", "write", "words"),
     [
         ("y.npy", lambda path: np.save(path, 3), "a single value"),
-        ("y.txt", lambda path: path.write_text("a\n\nb\n"), "empty line 2"),
+        ("y.txt", lambda path: path.write_text("a\n\nb\n"), "no empty cell.*line 2"),
         ("y.csv", lambda path: path.write_text("a,b\n1,2\n"), "column `label`"),
     ],
 )
@@ -360,15 +342,13 @@ class Bomb:
         return (builtins.exec, ("raise SystemExit('unpickled')",))
 
 
-def test_no_array_of_an_archive_is_unpickled(tmp_path):
-    np.savez(tmp_path / "b.npz", probs=PROBS, classes=np.array([Bomb(), None], dtype=object))
+def test_an_archive_of_pytorch_is_not_unpickled(tmp_path):
     with zipfile.ZipFile(tmp_path / "torch.npz", "w") as archive:
         archive.writestr("archive/data.pkl", pickle.dumps(Bomb()))
-    for name in ("b.npz", "torch.npz"):
-        refused(tmp_path / name, "contains Python objects")
+    refused(tmp_path / "torch.npz", "contains Python objects")
 
 
-PICKLE, DELTA = {"id": "pickle", "protocol": 5}, {"id": "delta", "dtype": "<f8"}
+PICKLE = {"id": "pickle", "protocol": 5}
 
 
 @pytest.mark.parametrize(
@@ -389,8 +369,7 @@ def test_a_zarr_codec_that_could_unpickle_is_refused_before_it_decodes(tmp_path,
     metadata.write_text(json.dumps(json.loads(metadata.read_text()) | codecs))
     for chunk in (path / "probs").glob("0*"):
         chunk.write_bytes(pickle.dumps(Bomb()))
-    message = refused(path)
-    assert "codec" in message or "Python objects" in message or "pickle" in message
+    refused(path)
 
 
 def test_hdf5_that_points_to_other_files_is_refused(tmp_path):
@@ -412,7 +391,7 @@ def test_hdf5_strings_of_variable_length_are_refused_with_the_way_to_write_them(
     refused(tmp_path / "a.h5", "'/labels'", "np.char.encode")
 
 
-@pytest.mark.parametrize("dtype", ["c16", "U3", "M8[s]", "V4", [("a", "f8")]], ids=str)
+@pytest.mark.parametrize("dtype", ["c16", "M8[s]", [("a", "f8")]], ids=str)
 def test_predictions_that_are_no_numbers_are_refused(tmp_path, dtype):
     np.save(tmp_path / "a.npy", np.zeros((2, 2), dtype=dtype))
     refused(tmp_path / "a.npy", "numbers")
@@ -482,7 +461,7 @@ def test_a_container_may_take_less_than_the_machine_has(tmp_path, monkeypatch):
 # --- writing ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("force", [False, "no", 0, None])
+@pytest.mark.parametrize("force", [False, "no"])
 def test_an_existing_file_is_kept_unless_forced(force, tmp_path):
     path = tmp_path / "a.json"
     io.write_atomic(path, "old")
@@ -525,19 +504,14 @@ def test_a_link_is_followed_and_the_mode_is_the_users_own(tmp_path):
     assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
-@pytest.mark.parametrize("step", ["fdopen", "fsync", "replace"])
-def test_ctrl_c_leaves_the_old_file_and_no_temporary_one(step, tmp_path, monkeypatch):
-    (tmp_path / "a").write_text("old")
-
-    def stopped(*arguments):
-        if step == "fdopen":
-            os.close(arguments[0])
+def test_ctrl_c_leaves_the_old_file_and_no_temporary_one(tmp_path, monkeypatch):
+    def stopped(descriptor):
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patched:
-        patched.setattr(writing.os, step, stopped)
-        with pytest.raises(KeyboardInterrupt):
-            io.write_atomic(tmp_path / "a", "new", force=True)
+    (tmp_path / "a").write_text("old")
+    monkeypatch.setattr(os, "fsync", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        io.write_atomic(tmp_path / "a", "new", force=True)
     assert (tmp_path / "a").read_text() == "old"
     assert os.listdir(tmp_path) == ["a"]
 
@@ -645,7 +619,6 @@ def test_what_is_no_result_or_cannot_be_written_is_refused():
 @pytest.mark.parametrize(
     "text",
     [
-        "",
         '{"version": "1", "results": [{}]}',
         '{"version": "1", "results": [{"kind": []}]}',
         '{"version": "1", "version": "1", "results": []}',
@@ -701,11 +674,10 @@ def test_csv_has_a_line_per_result_and_no_formula(tmp_path):
     assert (tmp_path / "a.csv").read_bytes().startswith(b"kind,question,measure,")
 
 
-@pytest.mark.parametrize("sign", "=+-@＝")
-@pytest.mark.parametrize("before", ["", " ", "\t", "\r", "\n", " \t "])
-def test_cells_that_a_spreadsheet_would_run_begin_with_an_apostrophe(sign, before):
-    (row,) = rows_of(io.to_csv(replace(SEARCH, measure=f"{before}{sign}1+1")))
-    assert row["measure"] == f"'{before}{sign}1+1"
+@pytest.mark.parametrize("formula", ["=1", " +1", "\t-1", "\r\n@1", " \t ＝1"])
+def test_cells_that_a_spreadsheet_would_run_begin_with_an_apostrophe(formula):
+    (row,) = rows_of(io.to_csv(replace(SEARCH, measure=formula)))
+    assert row["measure"] == f"'{formula}"
 
 
 # --- the room -----------------------------------------------------------------------------------
@@ -723,11 +695,6 @@ def test_no_optional_package_is_loaded_before_a_file_needs_it(tmp_path):
     roots = {name.split(".")[0] for name in loaded}
     heavy = {"pyarrow", "zarr", "h5py", "safetensors", "pandas", "numba", "scipy", "pickle5"}
     assert roots.isdisjoint(heavy), roots & heavy
-
-
-def test_labels_that_are_not_wanted_are_not_read(tmp_path):
-    np.savez(tmp_path / "x.npz", probs=np.full((4, 1, 2), 0.5), labels=[0, 1])
-    assert io.read(tmp_path / "x.npz", needs_labels=False).labels is None
 
 
 def test_a_folder_is_told_from_a_file(tmp_path):

@@ -23,13 +23,14 @@ def path(tmp_path):
     return tmp_path / "journal.jsonl"
 
 
-def reopened(path, configuration=SAME):
-    with Journal.open(path.parent, configuration, resume=True) as journal:
+def opened(folder, configuration=SAME):
+    """The blocks of a journal."""
+    with Journal.open(folder, configuration, resume=True) as journal:
         return journal.blocks
 
 
 def test_what_was_appended_is_there_to_the_last_bit(path):
-    assert reopened(path) == dict.fromkeys((FIRST, SECOND, THIRD), COLUMNS)
+    assert opened(path.parent) == dict.fromkeys((FIRST, SECOND, THIRD), COLUMNS)
 
 
 def test_every_line_is_json_and_the_first_says_what_the_study_is(path):
@@ -43,7 +44,7 @@ def test_a_torn_last_line_is_forgotten_wherever_it_was_torn(path):
     last = whole.rindex(b"\n", 0, -1) + 1
     for end in range(last, len(whole)):
         path.write_bytes(whole[:end])
-        assert list(reopened(path)) == [FIRST, SECOND]
+        assert list(opened(path.parent)) == [FIRST, SECOND]
         assert path.read_bytes() == whole[:last]
 
 
@@ -58,24 +59,27 @@ def test_what_follows_a_torn_line_or_zeros_as_after_a_power_cut_is_not_lost_with
 
 def test_a_damaged_line_in_the_middle_is_an_error_that_says_which(path):
     lines = path.read_bytes().splitlines(keepends=True)
-    for damaged in (b"\0" * 50 + b"\n", b"{}\n", lines[2].replace(b"2, 4", b'2, "4"')):
+    blocks = (b'["ab", 2, "4"]', b'["ab", 2, 4.5]', b"[null, 2, 4]")
+    others = [lines[2].replace(b'["ab", 2, 4]', block) for block in blocks]
+    listed = b'{"block": ["ab", 2, 4], "columns": [1]}\n'
+    for damaged in (b"\0" * 50 + b"\n", b"{}\n", listed, *others):
         path.write_bytes(b"".join([*lines[:2], damaged, lines[3]]))
         with pytest.raises(InvalidInputError, match=r"line 3 of .*journal.jsonl damaged"):
-            reopened(path)
+            opened(path.parent)
 
 
 def test_another_configuration_is_refused_and_both_are_named(path):
     with pytest.raises(InvalidInputError, match="seed: 0 there, 1 now"):
-        reopened(path, SAME | {"seed": 1})
+        opened(path.parent, SAME | {"seed": 1})
     with pytest.raises(InvalidInputError, match='numpy: null there, "9" now'):
-        reopened(path, SAME | {"numpy": "9"})
-    assert len(reopened(path)) == 3
+        opened(path.parent, SAME | {"numpy": "9"})
+    assert len(opened(path.parent)) == 3
 
 
 def test_settings_that_cannot_be_written_down_have_no_journal(tmp_path):
     # A grid is only one of the things that have settings and a journal.
     with pytest.raises(InvalidInputError, match="`folder` needs settings that can be written down"):
-        Journal.open(tmp_path, {"measure": object()}, resume=False)
+        opened(tmp_path, {"measure": object()})
 
 
 def test_the_lock_of_a_killed_process_is_free(tmp_path):
@@ -87,9 +91,9 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path):
     with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
         assert holder.stdout.readline() == b"held\n"
         with pytest.raises(InvalidInputError, match="another run holds"):
-            Journal.open(tmp_path, SAME, resume=True)
+            opened(tmp_path)
         holder.kill()
-    Journal.open(tmp_path, SAME, resume=True).close()
+    opened(tmp_path)
 
 
 @pytest.mark.parametrize("name", [".lock", "journal.jsonl", "rates.csv"])
@@ -105,6 +109,6 @@ def test_links_and_pipes_in_a_folder_are_refused_before_anything_is_written(name
     with pytest.raises(
         InvalidInputError, match="`folder` must hold regular files and folders only"
     ):
-        Journal.open(folder, SAME, resume=True)
+        opened(folder)
     assert outside.read_text() == "mine"
     assert os.listdir(folder) == [name]

@@ -1,13 +1,11 @@
 """A test that was stopped goes on: journals of finished resamples."""
 
-import tempfile
 from functools import partial
 
 import numpy as np
 import pytest
 
 import hullcal as hc
-from hullcal import resampling
 from hullcal.objectives import opening
 
 TESTS = {
@@ -110,7 +108,6 @@ def another_order(members):
         (infinite_statistic(), True, {"measure": "hl_cwise"}),
         (another_order(2), True, {"minimizer": "exact"}),
         (another_order(1), True, {}),
-        (another_order(3), False, {"measure": "skce_b"}),
         (another_order(3), False, {"measure": "skce_ul"}),
     ],
 )
@@ -157,22 +154,11 @@ def test_stopping_early_goes_on_as_well(tmp_path):
         assert quick(*data(), journal=tmp_path, **options) == whole
 
 
-def test_passes_over_rows_have_the_fingerprint_of_packed_data(monkeypatch):
-    probs, labels = data()
+def test_a_journal_begun_in_memory_goes_on_by_passes_over_rows(monkeypatch, tmp_path):
+    """What tells other data apart must not depend on how these were read."""
     found = []
-    check = resampling.ResamplingJournal.check_data
-
-    def kept(journal, statistic, fingerprint):
-        found.append(fingerprint)
-        return check(journal, statistic, fingerprint)
-
-    monkeypatch.setattr(resampling.ResamplingJournal, "check_data", kept)
-    with tempfile.TemporaryDirectory() as folder:
-        for many in (10**9, 1):
-            monkeypatch.setattr(opening, "_MANY_ROWS", many)
-            monkeypatch.setattr(opening, "_LARGE", many)
-            hc.calibration_test(probs, labels, journal=folder, **OPTIONS)
-    packed, passed = found
-    np.testing.assert_allclose(passed, packed, rtol=1e-13)
-    chances = probs[np.arange(len(labels)), :, labels]
-    np.testing.assert_allclose(np.sort(packed[:3]), np.sort(chances.sum(axis=0)), rtol=1e-13)
+    for many in (10**9, 1):
+        monkeypatch.setattr(opening, "_MANY_ROWS", many)
+        monkeypatch.setattr(opening, "_LARGE", many)
+        found.append(hc.calibration_test(*data(), journal=tmp_path, **OPTIONS))
+    assert found[1].pvalue == found[0].pvalue

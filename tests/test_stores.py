@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 import zarr
 from numpy.lib import format as npy
+from zarr.codecs import BloscCodec, GzipCodec, ZstdCodec
 
 import hullcal as hc
 import hullcal.io.source
@@ -136,18 +137,25 @@ def write_header(file, shape, dtype="<f8", by_columns=False):
 
 
 @pytest.mark.parametrize("by_columns", [False, True])
-@pytest.mark.parametrize("dtype", ["<f8", "<U3"])
-@pytest.mark.parametrize("shape", [(2**40, 3, 4), (-7, 3, 4), (7, 3, 2**62), (2**40, 2**40, 1)])
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [
+        ((2**40, 3, 4), "<f8"),
+        ((-7, 3, 4), "<U3"),
+        ((7, 3, 2**62), "<f8"),
+        ((2**40, 2**40, 1), "<U3"),
+    ],
+)
 def test_an_array_declared_larger_than_its_file(shape, dtype, by_columns, tmp_path):
     with open(tmp_path / "one.npy", "wb") as file:
         write_header(file, shape, dtype, by_columns)
-    refused(tmp_path / "one.npy", "declared, in 800 bytes|must fit into memory")
     with (
         zipfile.ZipFile(tmp_path / "one.npz", "w") as archive,
         archive.open("probs.npy", "w") as file,
     ):
         write_header(file, shape, dtype, by_columns)
-    refused(tmp_path / "one.npz", "declared, in 800 bytes|must fit into memory")
+    for name in ("one.npy", "one.npz"):
+        refused(tmp_path / name, "declared, in 800 bytes|must fit into memory")
 
 
 def test_a_zarr_array_that_cannot_be(tmp_path):
@@ -215,12 +223,6 @@ def test_labels_of_two_kinds_are_not_mixed(other, tmp_path):
         open_store(tmp_path).read(0, 4)
 
 
-def test_columns_of_truth_values_are_numbers(tmp_path):
-    votes = np.array([[True, False], [False, True]])
-    pq.write_table(pa.table({"a:x": votes[:, 0], "a:y": votes[:, 1]}), tmp_path / "0.parquet")
-    np.testing.assert_array_equal(open_store(tmp_path).read(0, 2)[0][:, 0], votes)
-
-
 @pytest.mark.parametrize(
     ("shards", "words"),
     [
@@ -231,7 +233,7 @@ def test_columns_of_truth_values_are_numbers(tmp_path):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("n_rows", [1, 2, 4])
+@pytest.mark.parametrize("n_rows", [1, 4])
 def test_what_labels_mean_is_decided_for_the_whole_store(shards, words, n_rows, tmp_path):
     """However many rows are read at a time, and wherever shards end."""
     columns = {"m:cat": [0.5] * 2, "m:dog": [0.5] * 2}
@@ -265,23 +267,16 @@ def sharded(path, compressor):
     return path
 
 
-CODECS = {
-    "blosc": zarr.codecs.BloscCodec(),
-    "zstd": zarr.codecs.ZstdCodec(),
-    "gzip": zarr.codecs.GzipCodec(),
-}
-
-
-@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("codec", [BloscCodec(), ZstdCodec(), GzipCodec()])
 def test_shards_of_zarr_are_read_whole_and_in_part(codec, tmp_path):
-    store = open_store(sharded(tmp_path / "one.zarr", CODECS[codec]))
+    store = open_store(sharded(tmp_path / "one.zarr", codec))
     for first, last in ((0, 7000), (600, 700), (3400, 3600)):
         np.testing.assert_array_equal(store.read(first, last)[0], PROBS[first:last])
 
 
 @pytest.mark.parametrize("rows", [(0, 7000), (0, 10)], ids=["whole shard", "inner chunk"])
 def test_a_blosc_frame_in_a_shard_is_checked_before_it_is_decoded(rows, tmp_path):
-    path = sharded(tmp_path / "one.zarr", CODECS["blosc"])
+    path = sharded(tmp_path / "one.zarr", BloscCodec())
     shard = path / "c" / "0" / "0" / "0"
     content = bytearray(shard.read_bytes())
     content[12:16] = (2**32 - 1).to_bytes(4, "little")  # the first frame claims 4 GB
@@ -316,19 +311,18 @@ def test_a_chunk_that_unfolds_beyond_its_shape_and_type_is_refused(codec, tmp_pa
 @pytest.mark.parametrize("name", ["probs/c/0/0/0", "probs/zarr.json", "labels", "more.txt"])
 def test_a_zarr_store_with_links_out_of_it_or_pipes_is_refused(name, tmp_path):
     path = WRITERS["zarr"](tmp_path, PROBS, LABELS)
-    inside = path / name
-    kept = tmp_path / "outside"
+    inside, kept = path / name, tmp_path / "outside"
     if inside.exists():
         inside.rename(kept)
-    inside.symlink_to(kept)
-    for read in (open_store, io.read):
-        with pytest.raises(hc.InvalidInputError, match="a link out of it"):
-            read(path)
-    inside.unlink()
-    os.mkfifo(inside)
-    for read in (open_store, io.read):
-        with pytest.raises(hc.InvalidInputError, match="a pipe or device"):
-            read(path)
+    for words in ("a link out of it", "a pipe or device"):
+        if words == "a link out of it":
+            inside.symlink_to(kept)
+        else:
+            os.mkfifo(inside)
+        for read in (open_store, io.read):
+            with pytest.raises(hc.InvalidInputError, match=words):
+                read(path)
+        inside.unlink()
 
 
 def test_a_folder_of_shards_with_a_link_out_of_it_is_refused(tmp_path):

@@ -482,7 +482,7 @@ def test_a_grid_comes_from_a_file_and_options_go_first(capsys, tmp_path, small, 
         (("--strength", 2), ["`--strength`"]),
         (("--backend", "nonsense", "--jobs", 2), ["`--backend`", "nonsense"]),
         (("--resume",), ["`--output`"]),
-        (("--grid", "missing.toml"), ["`--grid`", "missing.toml"]),
+        (("--grid", "missing.toml"), ["File not found: missing.toml"]),
     ],
     ids=lambda value: " ".join(map(str, value)),
 )

@@ -262,7 +262,7 @@ class Monitor:
         source.check_kind()
         try:
             with ARRAYS[".npz"](source) as arrays:
-                return cls._of({name: source.rows(array())[0] for name, array in arrays.items()})
+                return cls._of({name: array().read() for name, array in arrays.items()})
         except InvalidInputError:
             raise
         except Exception as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from hullcal._validation import refusal
 
@@ -21,21 +22,30 @@ def reporting(progress: bool | Report, what: str = "resamples") -> Iterator[Repo
     elif not progress:
         yield None
     else:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+        with bar() as shown:
+            yield None if shown is None else partial(shown, what)
 
-        columns = (what, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        console = Console(stderr=True)
-        # A notebook is no terminal to rich, which draws a widget there.
-        if not (console.is_terminal or console.is_jupyter):
-            # Into a file or a pipe a bar would only write blank lines, and before rich 14.3 so does
-            # one that is disabled.
-            yield None
-            return
-        with Progress(*columns, console=console, transient=True) as bar:
-            task = bar.add_task(what)
 
-            def report(done: int, total: int) -> None:
-                bar.update(task, completed=done, total=total)
+@contextmanager
+def bar() -> Iterator[Callable[[str, float, float], None] | None]:
+    """A bar to be told (what, done, total), or None where stderr could not show one."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
 
-            yield report
+    console = Console(stderr=True)
+    # A notebook is no terminal to rich, which draws a widget there.
+    if not (console.is_terminal or console.is_jupyter):
+        # Into a file or a pipe a bar would only write blank lines, and before rich 14.3 so does
+        # one that is disabled.
+        yield None
+        return
+    columns = ("{task.description}", BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as shown:
+        task = shown.add_task("")
+
+        def report(what: str, done: float, total: float) -> None:
+            # What has just begun is drawn at once: a short test may end before the next redraw.
+            begins = shown.tasks[task].description != what
+            shown.update(task, description=what, completed=done, total=total, refresh=begins)
+
+        yield report

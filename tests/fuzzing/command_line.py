@@ -1,13 +1,8 @@
 """Senseless commands: an exit code that means something, one message, and never a traceback."""
 
-import contextlib
 import functools
-import io
-import os
-import sys
 import tempfile
 from pathlib import Path
-from unittest import mock
 
 import click
 import numpy as np
@@ -16,6 +11,7 @@ from fuzzing import specimens
 from fuzzing.damage import json_altered, one_of, spaced, toml_altered
 from hullcal import cli, measures, nulls
 from io_files import npy_bytes
+from test_cli import run
 
 #: Done, rejected, bad input, stopped, interrupted; 3 would be a fault of the program.
 CODES = (0, 1, 2, 4, 130)
@@ -44,7 +40,8 @@ VALUES = {
     "target": "0.8 0.01",
     "stop_after": "2 10",
     "seed": f"0 1 {10**40}",
-    "jobs": "1 0 -2",
+    "rng": f"0 1 {10**40}",
+    "n_jobs": "1 0 -2",
     "measures": " ".join([*measures.available(), "all"]),
     "measure": " ".join([*measures.available(), "ece_conf:5 hl_cwise:0 skce_ul:3 ece_conf:"]),
     "nulls": " ".join(nulls.available()),
@@ -55,7 +52,8 @@ VALUES = {
     "probs_key": "probs labels classes",
     "labels_key": "labels label probs",
     "classes": "cat,dog,owl,elk a,b 0,1,2,3",
-    "output": "new.json new.csv new.txt new.html old.txt nowhere/new.txt folder study",
+    "output": "new.json new.csv new.txt new.html old.txt nowhere/new.txt",
+    "folder": "folder study old.txt nowhere/study",
     "report": "page.html old.txt new.html",
     "journal": "kept folder old.txt",
     "engine": "local",
@@ -115,7 +113,7 @@ def _option(option, paths, rng):
         return [flag]
     known = spaced(VALUES[option.name]) if option.name in VALUES else paths
     value = one_of(known if rng.integers(7) else ODD, rng)
-    if value in ("9" * 30, "all") and option.name.startswith(("n_", "jobs", "workers")):
+    if value in ("9" * 30, "all") and option.name.startswith(("n_", "workers")):
         value = "0"  # an honest wish for more than a lifetime
     return [flag, value] if rng.integers(6) or not flag.startswith("--") else [f"{flag}={value}"]
 
@@ -142,23 +140,8 @@ def attempt(number, rng):
 
 def called(words, folder):
     """The exit code of a command run in this process, and what it wrote to stderr."""
-    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-    err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace")
-    code, before = None, os.getcwd()
-    os.chdir(folder)
-    try:
-        with (
-            mock.patch.object(sys, "argv", ["hullcal", *words]),  # which a page shows
-            contextlib.redirect_stdout(out),
-            contextlib.redirect_stderr(err),
-        ):
-            cli.run(words)
-    except SystemExit as end:
-        code = end.code
-    finally:
-        os.chdir(before)
-    err.flush()
-    return code, err.buffer.getvalue().decode("utf-8")
+    done = run(*words, cwd=folder)
+    return done.returncode, done.stderr
 
 
 def warm_up():

@@ -69,28 +69,22 @@ def _faults(given):
     from hardening.faulty import FAULTS
     from hardening.subjects import SUBJECTS
 
-    failures = total = 0
-    chosen = given.only or SUBJECTS
-    for name, old, fault in ((n, old, f) for n in chosen for old in (False, True) for f in FAULTS):
+    trials = {}
+    for name in given.only or SUBJECTS:
+        for old in (False, True):
+            for fault in FAULTS:
+                over = " over an older file" * old
+                trials[f"{name}{over}, {fault}"] = functools.partial(sweep, name, fault, old=old)
+        trials[f"{name}, limits on the size of files"] = functools.partial(under_a_limit, name)
+    failures = 0
+    for what, trial in trials.items():
         try:
             with tempfile.TemporaryDirectory() as place:
-                points, errors = sweep(name, fault, Path(place), old=old)
-            total += points
-            over = " over an older file" if old else ""
-            say(f"{name}{over}, {fault}: {points} calls, {errors} errors")
+                say(f"{what}: {trial(place=Path(place))}")
         except AssertionError as error:
             failures += 1
             say(f"FAILED {error}")
-    for name in chosen:
-        try:
-            with tempfile.TemporaryDirectory() as place:
-                say(f"{name}: {under_a_limit(name, Path(place))} limits on the size of files")
-        except AssertionError as error:
-            failures += 1
-            say(f"FAILED {error}")
-    print(
-        f"{total} calls failed, each in a run of its own; {failures} runs were not as they should be"
-    )
+    print(f"{len(trials)} trials; {failures} were not as they should be")
     return int(failures > 0)
 
 

@@ -88,7 +88,10 @@ def _command(line, products, journal=None):
     return Subject(act, products, journal, command=True)
 
 
-_TESTED = "test {data} -D 19 --seed 1 --jobs 1 --format json --output {folder}/r.json"
+_TESTED = (
+    "test {data} --question calibrated -D 19 --alpha 0.1 --seed 1 --jobs 1 --format json "
+    "--output {folder}/r.json"
+)
 _STUDIED = (
     "simulate --scenario S1 --test calibrated:ece_conf:paper:pairwise:8 -N 10 -M 2 -K 2 -R 3 -D 19 "
     "--alpha 0.5 --jobs 1 --output {folder}/study"

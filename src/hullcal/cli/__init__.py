@@ -9,14 +9,14 @@ from typing import Any
 
 import click
 
-from hullcal.cli.running import ending, told_of_readers
+from hullcal.cli.running import ending
 
 #: The command's name, and the file that holds it.
 _COMMANDS = {
     "test": "testing",
     "sizes": "others",
     "weights": "others",
-    "monitor": "monitoring",
+    "monitor": "others",
     "simulate": "studies",
     "power": "studies",
     "measures": "others",
@@ -26,14 +26,6 @@ _COMMANDS = {
 
 class _Commands(click.Group):
     """Commands in the order of use; listing them imports none but the one that is called."""
-
-    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
-        with told_of_readers():  # help and version are printed here
-            return super().make_context(*arguments, **options)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        with told_of_readers():
-            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -78,7 +70,11 @@ _EXAMPLES = """hullcal tests whether a set of classifiers is calibrated. Three w
 @click.group(
     cls=_Commands,
     invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+        "show_default": True,
+    },
 )
 @click.option(
     "--version",

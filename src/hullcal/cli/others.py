@@ -1,93 +1,122 @@
-"""The small commands: weights, sizes, measures and demo."""
+"""The small commands: weights, sizes, monitor, measures and demo."""
 
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
+from typing import Any
 
 import click
 
-from hullcal.cli.options import (
-    FORCE,
-    MINIMIZER,
-    OUTPUT,
-    PATH,
-    QUIET,
-    SEED,
-    Files,
-    check_outputs,
-    columns,
-    command_line,
-    format_option,
-    input_options,
-    jobs_option,
-    measure_option,
-    print_or_write,
-)
-from hullcal.cli.running import tell, working
+from hullcal import io
+from hullcal._validation import InvalidInputError
+from hullcal.cli import options
+from hullcal.cli.options import Files, Output, as_options, columns, command_line, csv_text
+from hullcal.cli.running import REJECTED, tell, working
 
 
-@click.command("weights")
-@input_options
-@measure_option(default="ece_conf", help="What is minimised.")
-@MINIMIZER
-@SEED
-@OUTPUT
-@format_option
-@FORCE
-@QUIET
-def weights(
-    *,
-    files: Files,
-    measure: str,
-    minimizer: str,
-    seed: int | None,
-    output: Path | None,
-    form: str,
-    force: bool,
-    quiet: bool,
-) -> None:
+@click.command("weights", cls=options.Command)
+@options.reads_files
+@options.named("-m", "--measure", room="measures", default="ece_conf", help="What is minimised.")
+@options.MINIMIZER
+@options.SEED
+@options.shows_results
+@options.QUIET
+def weights(*, files: Files, out: Output, quiet: bool, **how: Any) -> None:
     """Find the weights of the best calibrated combination.
 
     They are printed one a line, in the order of the members; as JSON, with the whole result.
     """
     import hullcal
-    from hullcal import io
 
-    check_outputs(force=force, output=output)
     classifiers, labels = files.read()
-    found = hullcal.minimize(classifiers, labels, measure=measure, minimizer=minimizer, rng=seed)
+    found = hullcal.minimize(classifiers, labels, **how)
     lines = "\n".join(repr(float(weight)) for weight in found.weights)
     if not quiet:
         tell(f"{found}\nseed {found.seed}")
-    print_or_write(io.to_json([found]) if form == "json" else lines, output, force=force)
+    out.show(table=lambda: lines, csv=lambda: lines, json=lambda: io.to_json([found]))
 
 
-@click.command("sizes")
-@input_options
-@OUTPUT
-@format_option
-@FORCE
-@jobs_option("Threads")
-@QUIET
-def sizes(
-    *, files: Files, output: Path | None, form: str, force: bool, jobs: int, quiet: bool
-) -> None:
+@click.command("sizes", cls=options.Command)
+@options.reads_files
+@options.shows_results
+@options.jobs("Threads")
+@options.QUIET
+def sizes(*, files: Files, out: Output, n_jobs: int, quiet: bool) -> None:
     """Mean size of the set over its rows. A good set is valid (`hullcal test`) and small."""
     from hullcal import uncertainty
 
-    check_outputs(force=force, output=output)
     classifiers, _ = files.read(needs_labels=False)
-    found = dict(uncertainty.summary(classifiers, n_jobs=jobs))
+    found = dict(uncertainty.summary(classifiers, n_jobs=n_jobs))
     units = uncertainty.UNITS
-    if form == "json":
-        text = json.dumps({**found, "units": units}, indent=2)
-    elif form == "csv":
-        text = ",".join(found) + "\n" + ",".join(map(repr, found.values()))
-    else:
-        rows = [[name, f"{found[name]:.4g}", unit] for name, unit in units.items()]
-        text = columns(["size", "mean", "unit"], rows)
-    print_or_write(text, output, force=force)
+    rows = [[name, f"{found[name]:.4g}", unit] for name, unit in units.items()]
+    out.show(
+        table=lambda: columns(["size", "mean", "unit"], rows),
+        json=lambda: json.dumps({**found, "units": units}, indent=2),
+        csv=lambda: csv_text([found]),
+    )
+
+
+@click.command(
+    "monitor",
+    cls=options.Command,
+    short_help="Do labels still follow a combination of the members?",
+)
+@click.argument("state", type=options.PATH)
+@click.argument("files", nargs=-1, type=options.PATH, metavar="[FILE]...")
+@click.option(
+    "--alpha",
+    type=float,
+    default=0.05,
+    help="Level of the decision; settled when the state is new.",
+)
+@click.option(
+    "--alarm-every",
+    type=int,
+    default=1000,
+    help="Batches between false alarms, on average at least; settled when the state is new.",
+)
+@click.option("--reset", is_flag=True, help="Restart the evidence before the files are added.")
+@options.FORMAT
+@click.option("--exit-code", is_flag=True, help="End with 1 if rejected.")
+def monitor(
+    state: Path, files: tuple[Path, ...], reset: bool, form: str, exit_code: bool, **settings: Any
+) -> int:
+    """Watch whether labels still follow some combination of the members.
+
+    STATE is a file that holds the evidence so far; it is made if there is none. Each FILE, with
+    predictions and labels as for `hullcal test`, is one more batch, in the order given. The decision
+    is valid whenever one looks.
+
+    \b
+    hullcal monitor state.npz monday.npz tuesday.npz
+    hullcal monitor state.npz wednesday.npz --exit-code
+    """  # noqa: D301
+    from hullcal.monitor import Monitor
+
+    watch = Monitor.load(state) if state.exists() else None
+    if watch is not None and reset:
+        watch.reset()
+    for file in files:
+        classifiers, labels = Files(file=file).read()
+        if watch is None:
+            sizes = {"n_members": classifiers.n_members, "n_classes": classifiers.n_classes}
+            watch = Monitor(**sizes, **settings)
+        watch.update(classifiers, labels)
+    if watch is None:
+        raise InvalidInputError(f"File not found: {state}. Name the files of the first batches.")
+    watch.save(state)
+    names = ("n_rows", "log_evalue", "pvalue", "rejected", "alarm", "temperature")
+    found = {name: getattr(watch, name) for name in names}
+    # JSON has no infinity.
+    finite = {name: value if math.isfinite(value) else None for name, value in found.items()}
+    Output(form=form).show(
+        table=lambda: str(watch),
+        json=lambda: json.dumps(finite, indent=2),
+        csv=lambda: csv_text([found]),
+    )
+    return REJECTED if exit_code and watch.rejected else 0
 
 
 @click.command("measures")
@@ -102,8 +131,7 @@ def measures() -> None:
     click.echo("measures")
     for notion, names in sorted(by_notion.items()):
         click.echo(f"  {notion:<12}{', '.join(names)}")
-    click.echo("nulls")
-    click.echo(f"  {', '.join(nulls.available())}")
+    click.echo(f"nulls\n  {', '.join(nulls.available())}")
     click.echo(f"minimizers\n  {', '.join(minimizers.available())}")
 
 
@@ -112,22 +140,15 @@ def measures() -> None:
     "--seed",
     type=click.IntRange(0, 2**31),  # scikit-learn takes no more than 32 bits, and members add to it
     default=0,
-    show_default=True,
     help="Seed of the ensembles and of the tests.",
 )
 @click.option(
-    "-o",
-    "--output",
-    type=PATH,
-    default=Path("demo/report.html"),
-    show_default=True,
-    help="The report.",
+    "-o", "--output", type=options.PATH, default=Path("demo/report.html"), help="The report."
 )
-@FORCE
-@QUIET
+@options.FORCE
+@options.QUIET
 def demo(seed: int, output: Path, force: bool, quiet: bool) -> None:
     """Test three real ensembles that read digits, and write a report."""
-    from hullcal import io
     from hullcal.assessment import Assessment, Assessments, assess
     from hullcal.report import render
     from hullcal.verdicts import HEADS, QUESTIONS
@@ -141,7 +162,8 @@ def demo(seed: int, output: Path, force: bool, quiet: bool) -> None:
     from hullcal.demonstration import examples
 
     output.parent.mkdir(parents=True, exist_ok=True)
-    check_outputs(force=force, output=output)
+    with as_options(path="--output"):
+        io.check_output(output, force=force)
     found = Assessments()
     for example in examples(seed):
         with working(quiet=quiet) as report:

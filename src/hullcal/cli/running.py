@@ -11,24 +11,21 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn, TextIO
+from typing import TextIO
 
 import click
 
 from hullcal._validation import EngineError, HullcalWarning, InvalidInputError
+from hullcal.progress import bar
 
 DONE, REJECTED, BAD_INPUT, INTERNAL, STOPPED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 
 class _Stopped(BaseException):
     """SIGTERM, as an exception, so that every open file is closed or removed on the way out."""
-
-
-class _ReaderLeft(Exception):
-    """A closed pipe under a name that click does not know: it would end with 1, which is "rejected"."""
 
 
 #: Signals that came. An exception raised while a library calls back into Python may be swallowed, as
@@ -51,15 +48,6 @@ def check_signals() -> None:
 def resumable(folder: Path) -> None:
     """Name the folder that, if there is a journal in it in the end, makes the command resumable."""
     _folders.append(folder)
-
-
-@contextmanager
-def told_of_readers() -> Iterator[None]:
-    """Let a closed pipe pass through click."""
-    try:
-        yield
-    except BrokenPipeError as error:
-        raise _ReaderLeft from error
 
 
 def nobody_reads(stream: TextIO) -> None:
@@ -102,61 +90,69 @@ def ending() -> Iterator[None]:
                 sys.stdout.flush()
             if _received:
                 # Swallowed by a library, under a command that has no progress to ask during.
-                _end_by_signal(_received[0], "that was noticed only when all was done")
-    except click.exceptions.Exit as end:
-        sys.exit(end.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        _end_by_signal(KeyboardInterrupt)
-    except click.ClickException as error:
-        with suppress(OSError):
-            error.show()
-        sys.exit(BAD_INPUT)
-    except InvalidInputError as error:
-        say(str(error))
-        sys.exit(BAD_INPUT)
-    except _Stopped:
-        _end_by_signal(_Stopped)
-    except (BrokenPipeError, _ReaderLeft):
-        # Whoever read the output has had enough, as `head` does; that is no failure.
-        nobody_reads(sys.stdout)
-        sys.exit(DONE)
-    except OSError as error:
-        where = f": {error.filename}" if error.filename else _where_it_was()
-        # A disk that fails is one to go on with where there is a journal; else it was the input's.
-        stopped = error.errno in _FULL or (error.errno == errno.EIO and _has_journal())
-        say(f"{error.strerror or error}{where}" + (f"; {_left_behind()}" if stopped else ""))
-        sys.exit(STOPPED if stopped else BAD_INPUT)
-    except (BrokenExecutor, EngineError) as error:
-        if _received:
-            _end_by_signal(_received[0])
-        say(f"{str(error).rstrip('.')}; {_left_behind()}")
-        sys.exit(STOPPED)
-    except MemoryError:
-        kept = f"; {_left_behind()}" if _has_journal() else ""
-        say(f"not enough memory for this input; use fewer rows, members or processes{kept}")
-        sys.exit(STOPPED if kept else BAD_INPUT)
-    except Exception as error:
-        if _received:
-            # A signal in the midst of a library's work may come out as that library's own error.
-            _end_by_signal(_received[0])
-        if os.environ.get("HULLCAL_DEBUG"):
-            traceback.print_exc()
-        say(
-            f"internal error, {type(error).__name__}: {error}. This should not happen; please "
-            "report it with the output under HULLCAL_DEBUG=1."
-            + (f" Meanwhile, {_left_behind()}." if _has_journal() else "")
-        )
-        sys.exit(INTERNAL)
+                sys.exit(_by_signal(_received[0], "that was noticed only when all was done"))
+    except SystemExit as end:
+        # Click says 1, which is "rejected" here, of a reader that has left.
+        sys.exit(_unread() if end.code == REJECTED else end.code)
+    except (Exception, KeyboardInterrupt, _Stopped) as error:
+        sys.exit(_told(error))
     finally:
         sys.unraisablehook = hook
         for each, handler in before.items():
             signal.signal(each, handler)
 
 
-def _end_by_signal(kind: type[BaseException], left: str | None = None) -> NoReturn:
+def _told(error: BaseException) -> int:
+    """Say what happened; its exit code."""
+    if _received:
+        # A signal in the midst of a library's work may come out as that library's own error.
+        return _by_signal(_received[0], _left_behind())
+    match error:
+        case click.Abort() | KeyboardInterrupt():
+            return _by_signal(KeyboardInterrupt, _left_behind())
+        case click.ClickException():
+            with suppress(OSError):
+                error.show()
+            return BAD_INPUT
+        case InvalidInputError():
+            say(str(error))
+            return BAD_INPUT
+        case BrokenPipeError():
+            return _unread()
+        case OSError():
+            where = f": {error.filename}" if error.filename else _where_it_was()
+            # A disk that fails is one to go on with where there is a journal; else it was the input's.
+            stopped = error.errno in _FULL or (error.errno == errno.EIO and _has_journal())
+            left = f"; {_left_behind()}" if stopped else ""
+            say(f"{error.strerror or error}{where}{left}")
+            return STOPPED if stopped else BAD_INPUT
+        case BrokenExecutor() | EngineError():
+            say(f"{str(error).rstrip('.')}; {_left_behind()}")
+            return STOPPED
+        case MemoryError():
+            kept = f"; {_left_behind()}" if _has_journal() else ""
+            say(f"not enough memory for this input; use fewer rows, members or processes{kept}")
+            return STOPPED if kept else BAD_INPUT
+    if os.environ.get("HULLCAL_DEBUG"):
+        traceback.print_exception(error)
+    say(
+        f"internal error, {type(error).__name__}: {error}. This should not happen; please "
+        "report it with the output under HULLCAL_DEBUG=1."
+        + (f" Meanwhile, {_left_behind()}." if _has_journal() else "")
+    )
+    return INTERNAL
+
+
+def _by_signal(kind: type[BaseException], left: str) -> int:
     interrupted = kind is KeyboardInterrupt
-    say(f"{'interrupted' if interrupted else 'stopped by a signal'}; {left or _left_behind()}")
-    sys.exit(INTERRUPTED if interrupted else STOPPED)
+    say(f"{'interrupted' if interrupted else 'stopped by a signal'}; {left}")
+    return INTERRUPTED if interrupted else STOPPED
+
+
+def _unread() -> int:
+    """Whoever read the output has had enough, as `head` does; that is no failure."""
+    nobody_reads(sys.stdout)
+    return DONE
 
 
 def _where_it_was() -> str:
@@ -202,28 +198,14 @@ def working(*, quiet: bool) -> Iterator[Report]:
     if quiet:
         yield lambda what, done, total: check_signals()
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
-
     from hullcal._compiled.jit import when_compiling
 
-    console = Console(stderr=True)
-    columns = ("{task.description}", BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with ExitStack() as stack:
-        stack.enter_context(when_compiling(lambda: say(_NOTICE)))
-        if not console.is_terminal:
-            # Into a file or a pipe a bar would only write blank lines, and before rich 14.3 so does
-            # one that is disabled.
-            yield _spoken()
-            return
-        bar = stack.enter_context(Progress(*columns, console=console, transient=True))
-        task = bar.add_task("")
+    with when_compiling(lambda: say(_NOTICE)), bar() as shown:
+        tell_of = shown or _spoken()
 
         def report(what: str, done: float, total: float) -> None:
             check_signals()
-            # What has just begun is drawn at once: a short test may end before the next redraw.
-            begins = bar.tasks[task].description != what
-            bar.update(task, description=what, completed=done, total=total, refresh=begins)
+            tell_of(what, done, total)
 
         yield report
 
@@ -234,7 +216,6 @@ def _spoken() -> Report:
 
     def report(what: str, done: float, total: float) -> None:
         nonlocal last
-        check_signals()
         now = time.monotonic()
         if now - last >= _SILENCE and done > 0:
             last = now

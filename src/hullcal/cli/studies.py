@@ -4,46 +4,23 @@ from __future__ import annotations
 
 import importlib
 import json
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 
-from hullcal._validation import InvalidInputError
-from hullcal.cli.options import (
-    ALPHA,
-    FORCE,
-    OUTPUT,
-    PATH,
-    QUIET,
-    SEED,
-    Files,
-    as_options,
-    check_outputs,
-    columns,
-    count_option,
-    format_option,
-    fraction_option,
-    input_options,
-    jobs_option,
-    print_or_write,
-    resamples_option,
-)
+from hullcal._validation import refusal
+from hullcal.cli import options
+from hullcal.cli.options import Files, Output, as_options, columns, csv_text
 from hullcal.cli.running import resumable, tell, working
+from hullcal.io.source import Source
 
-_AS_THEY_ARE = (
-    *("scenario", "spread", "strength", "protocol", "seed", "backend", "resume"),
-    *("miscalibration", "amount", "target"),
-)
-#: What the parameters of studies and of their tests are called here; a test is named as a whole.
-_NAMES = {
-    **{name: f"--{name}" for name in _AS_THEY_ARE},
-    **{f"n_{name}": f"--{name}" for name in ("samples", "members", "classes", "datasets")},
-    **dict.fromkeys(("test", "measure", "null", "minimizer"), "--test"),
-    "folder": "--output",
-}
+#: A test is named as a whole.
+_PARTS: dict[str, Any] = dict.fromkeys(("measure", "null", "minimizer"), "--test")
 
 
 def _axis(*names: str, kind: Any = str, help: str) -> Callable[[Any], Any]:
@@ -65,7 +42,9 @@ def _test_option(**how: Any) -> Callable[[Any], Any]:
     return click.option("--test", shell_complete=complete, **how)
 
 
-@click.command("simulate", short_help="How often do tests err, where the truth is known?")
+@click.command(
+    "simulate", cls=options.Command, short_help="How often do tests err, where the truth is known?"
+)
 @_axis("--scenario", help="S1, S1_vertex, S2, S3 or calibrated. [default: S1, S2, S3]")
 @_test_option(
     multiple=True, help="As truth, or calibrated:ece_conf:5:stacked. [default: the paper's seven]"
@@ -80,20 +59,27 @@ def _test_option(**how: Any) -> Callable[[Any], Any]:
 @click.option("-R", "--datasets", "n_datasets", type=int, help="Data sets a cell. [default: 1000]")
 @click.option("-D", "--resamples", "n_resamples", type=int, help="For each test. [default: 100]")
 @click.option("--seed", type=click.IntRange(min=0), help="[default: 0]")
-@click.option("--grid", type=PATH, help="These options in a .json or .toml file; others go first.")
-@jobs_option("Processes")
+@click.option(
+    "--grid", type=options.PATH, help="These options in a .json or .toml file; others go first."
+)
+@options.jobs("Processes")
 @click.option("--backend", help="loky or dask. [default: loky]")
-@click.option("--output", type=PATH, help="Folder for all results, and for what is finished.")
+@click.option(
+    "--output",
+    "folder",
+    type=options.PATH,
+    help="Folder for all results, and for what is finished.",
+)
 @click.option("--resume", is_flag=True, help="Continue what is in the folder.")
 @click.option("--force", is_flag=True, help="Start over what is in the folder.")
-@format_option
-@QUIET
+@options.FORMAT
+@options.QUIET
 def simulate(
     *,
     grid: Path | None,
-    jobs: int | None,
+    n_jobs: int,
     backend: str | None,
-    output: Path | None,
+    folder: Path | None,
     resume: bool,
     force: bool,
     form: str,
@@ -115,74 +101,59 @@ def simulate(
     hullcal simulate --grid study.toml --output study --resume
     """  # noqa: D301
     given = {name: value for name, value in axes.items() if value not in (None, ())}
-    with as_options(quiet=quiet, path="--grid", **_NAMES):
-        if output is None and (resume or force):
-            raise InvalidInputError(
-                "`--output` must name the folder that `--resume` or `--force` is about; got none. "
-                "Name the study's folder."
-            )
-        if resume and force:
-            raise InvalidInputError(
-                "`--resume` continues and `--force` starts over; got both. Choose one."
-            )
-        from hullcal.simulation import Grid, run
+    from hullcal.simulation import Grid, run
+    from hullcal.simulation.study import as_csv, configuration
 
+    with as_options(path="--grid", **_PARTS):
         planned = Grid(**(_from_file(grid) | given))
-        if output is not None:
-            resumable(output)
-        with working(quiet=quiet) as report, _cluster(backend, jobs):
+        if folder is not None:
+            resumable(folder)
+        with working(quiet=quiet) as report, _cluster(backend, n_jobs):
             study = run(
                 planned,
-                folder=output,
+                folder=folder,
                 resume=resume,
                 force=force,
-                n_jobs=jobs,
+                n_jobs=n_jobs,
                 backend=backend,
                 progress=lambda done, total: report("tests", done, total),
             )
-    click.echo(_study_shown(study, form).rstrip("\n"))
-    if output is not None and not quiet:
-        tell(f"results: {output}")
+    rows = study.rates()
+    Output(form=form).show(
+        table=lambda: _table(study.grid, rows),
+        json=lambda: json.dumps(
+            {"configuration": configuration(study.grid), "rates": rows}, indent=2
+        ),
+        csv=lambda: as_csv(rows),
+    )
+    if folder is not None and not quiet:
+        tell(f"results: {folder}")
 
 
 def _from_file(path: Path | None) -> dict[str, Any]:
     """The grid of a file."""
     if path is None:
         return {}
-    from dataclasses import fields
-
     from hullcal.simulation import Grid
 
-    try:
-        text = path.read_text(encoding="utf-8")
-        if path.suffix == ".toml":
-            import tomllib
-
-            content: Any = tomllib.loads(text)
-        else:
-            content = json.loads(text)
-    except OSError as error:
-        raise InvalidInputError(
-            f"`path` must be a file that can be read; got {str(path)!r} ({error.strerror}). "
-            "Check its name and its mode."
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise InvalidInputError(
-            f"`path` must hold JSON or TOML by its ending; got {str(path)!r} ({error}). "
-            "Correct it there."
-        ) from error
+    source = Source.of(path)
+    source.check_kind()
+    read = {".json": json.loads, ".toml": tomllib.loads}.get(source.suffix)
+    if read is None:
+        came = f"the ending {source.suffix!r}"
+        raise source.refuse("must be a .json or .toml file", came, "Rename it.")
+    with source.guarded():
+        content: Any = read(source.path.read_text(encoding="utf-8"))
     names = [field.name for field in fields(Grid)]
     odd = sorted(set(content) - set(names)) if isinstance(content, dict) else [type(content)]
     if odd:
-        raise InvalidInputError(
-            f"`path` must hold a table with the entries {', '.join(names)}; got {odd[0]!r} in "
-            f"{str(path)!r}. Take it out."
-        )
+        rule = f"must hold a table with the entries {', '.join(names)}"
+        raise source.refuse(rule, repr(odd[0]), "Take it out.")
     return dict(content)
 
 
 @contextmanager
-def _cluster(backend: str | None, jobs: int | None) -> Iterator[None]:
+def _cluster(backend: str | None, n_jobs: int) -> Iterator[None]:
     """A client of dask, for the scheduler of its own settings or else for workers made here."""
     if backend != "dask":
         yield
@@ -190,10 +161,8 @@ def _cluster(backend: str | None, jobs: int | None) -> Iterator[None]:
     try:
         dask, distributed = map(importlib.import_module, ("dask", "distributed"))
     except ModuleNotFoundError as error:
-        raise InvalidInputError(
-            f"`backend` dask must be installed; got {error}. Install it with "
-            "`pip install dask distributed`."
-        ) from error
+        repair = "Install it with `pip install dask distributed`."
+        raise refusal("backend", "dask must be installed", str(error), repair) from error
     from hullcal._validation import check_jobs
     from hullcal.objectives.dask import local_cluster
 
@@ -201,23 +170,10 @@ def _cluster(backend: str | None, jobs: int | None) -> Iterator[None]:
         if dask.config.get("scheduler-address", None):
             stack.enter_context(distributed.Client())
         else:
-            workers = check_jobs(1 if jobs is None else jobs)
-            client = stack.enter_context(local_cluster(workers))
+            client = stack.enter_context(local_cluster(check_jobs(n_jobs)))
             # Where joblib looks for one.
             stack.enter_context(client.as_current())
         yield
-
-
-def _study_shown(study: Any, form: str) -> str:
-    from hullcal.simulation.study import as_csv, configuration
-
-    rows = study.rates()
-    if form == "csv":
-        return as_csv(rows)
-    if form == "json":
-        content = {"configuration": configuration(study.grid), "rates": rows}
-        return json.dumps(content, indent=2)
-    return _table(study.grid, rows)
 
 
 def _table(grid: Any, rows: list[dict[str, Any]]) -> str:
@@ -246,13 +202,16 @@ def _table(grid: Any, rows: list[dict[str, Any]]) -> str:
     )
 
 
-@click.command("power", short_help="How many rows does it take to detect a miscalibration?")
-@input_options
+@click.command(
+    "power",
+    cls=options.Command,
+    short_help="How many rows does it take to detect a miscalibration?",
+)
+@options.reads_files
 @click.option(
     "--miscalibration",
     type=click.Choice(["temperature", "corner", "closest"]),
     default="temperature",
-    show_default=True,
     help="How labels differ from the average member.",
 )
 @click.option(
@@ -260,41 +219,35 @@ def _table(grid: Any, rows: list[dict[str, Any]]) -> str:
     type=float,
     help="The temperature, or the share of the way to a corner. [default: 1.5, or 0.2]",
 )
-@count_option(
+@click.option(
     "-N",
     "--samples",
     "n_samples",
+    type=options.COUNT,
     multiple=True,
     help="Rows of a data set; repeat for several. [default: 1/8 to 2 times those of FILE]",
 )
 @_test_option(
     default="calibrated",
-    show_default=True,
     help="A question, and how it is answered: as truth, or calibrated:ece_conf:5:stacked.",
 )
-@fraction_option("--target", default=0.8, help="The chance that is wanted.")
-@count_option(
-    "-R", "--datasets", "n_datasets", default=100, help="Data sets for each number of rows."
+@click.option("--target", type=options.FRACTION, default=0.8, help="The chance that is wanted.")
+@click.option(
+    "-R",
+    "--datasets",
+    "n_datasets",
+    type=options.COUNT,
+    default=100,
+    help="Data sets for each number of rows.",
 )
-@resamples_option(99)
-@ALPHA
-@SEED
-@jobs_option("Processes")
-@format_option
-@OUTPUT
-@FORCE
-@QUIET
+@options.resamples(99)
+@options.ALPHA
+@options.SEED
+@options.jobs("Processes")
+@options.shows_results
+@options.QUIET
 def power(
-    *,
-    files: Files,
-    seed: int | None,
-    jobs: int,
-    form: str,
-    output: Path | None,
-    force: bool,
-    quiet: bool,
-    n_samples: tuple[int, ...],
-    **how: Any,
+    *, files: Files, out: Output, quiet: bool, n_samples: tuple[int, ...], **how: Any
 ) -> None:
     """Simulate data sets with the predictions of FILE, and count how often the test rejects.
 
@@ -306,27 +259,20 @@ def power(
     hullcal power predictions.npz --test truth --amount 1.2 -N 500 -N 1000 -N 2000 --target 0.9
     hullcal power predictions.npz --miscalibration corner --amount 0.1 --format json
     """  # noqa: D301
-    check_outputs(force=force, output=output)
     classifiers, _ = files.read(needs_labels=False)
     from hullcal import simulation
 
-    with as_options(quiet=quiet, **_NAMES), working(quiet=quiet) as report:
+    with as_options(**_PARTS), working(quiet=quiet) as report:
         found = simulation.power(
             classifiers,
             n_samples=n_samples or None,
-            rng=seed,
-            n_jobs=jobs,
             progress=lambda done, total: report("tests", done, total),
             **how,
         )
-    print_or_write(_power_shown(found, form), output, force=force)
-
-
-def _power_shown(found: Any, form: str) -> str:
-    if form == "table":
-        return str(found)
-    if form == "json":
-        return json.dumps(found.to_dict(), indent=2)
-    columns = (found.n_samples, found.power, found.lower, found.upper)
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    return "\n".join(["n_samples,power,lower,upper", *(",".join(map(repr, row)) for row in rows)])
+    names = ("n_samples", "power", "lower", "upper")
+    rows = zip(*(getattr(found, name).tolist() for name in names), strict=True)
+    out.show(
+        table=lambda: str(found),
+        json=lambda: json.dumps(found.to_dict(), indent=2),
+        csv=lambda: csv_text([dict(zip(names, row, strict=True)) for row in rows]),
+    )

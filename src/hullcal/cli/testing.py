@@ -2,65 +2,110 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import click
 
-from hullcal._validation import InvalidInputError
-from hullcal.cli.options import (
-    FORCE,
-    OUTPUT,
-    PATH,
-    QUIET,
-    VERBOSE,
-    Files,
-    TestOptions,
-    as_options,
-    check_outputs,
-    columns,
-    command_line,
-    format_option,
-    in_options,
-    input_options,
-    print_or_write,
-    testing_options,
-)
+from hullcal import io
+from hullcal._validation import refusal
+from hullcal.cli import options
+from hullcal.cli.options import Files, Output, as_options, columns, command_line, in_options
 from hullcal.cli.running import REJECTED, resumable, tell, working
 from hullcal.io.journal import LOCK
-from hullcal.words import printable, weights_in_words
+from hullcal.io.reading import read_labels
+from hullcal.io.source import Source
+from hullcal.io.stores import open_store
+from hullcal.words import measure_in_words, printable, weights_in_words
 
 #: Seconds on this machine beyond which `--measure all` leaves a measure out.
 _LONG = 60.0
 
 
-@click.command("test", short_help="Is the average calibrated, some combination, the truth inside?")
-@input_options
-@testing_options
-@OUTPUT
-@format_option
-@click.option("--report", type=PATH, help="Also write a report, one HTML file.")
-@FORCE
+@click.command(
+    "test",
+    cls=options.Command,
+    short_help="Is the average calibrated, some combination, the truth inside?",
+)
+@options.reads_files
+@options.named(
+    "-m",
+    "--measure",
+    "measures",
+    room="measures",
+    also=("all",),
+    multiple=True,
+    default=("ece_conf",),
+    help="Calibration measure (see `hullcal measures`), or ece_conf:5 for five bins; several as "
+    'a,b, or "all" that take less than a minute.',
+)
+@click.option(
+    "--question",
+    "questions",
+    type=click.Choice(["average", "calibrated", "truth"]),
+    multiple=True,
+    help="Which question to ask; repeat for several.  [default: all three]",
+)
+@options.named(
+    "--null",
+    room="nulls",
+    help='How "calibrated" gets its reference distribution: stacked, recentered, maximized or '
+    "paper.  [default: stacked, or recentered beyond memory]",
+)
+@options.MINIMIZER
+@options.resamples(999)
+@options.ALPHA
+@click.option(
+    "--stop-after",
+    type=click.IntRange(min=2),
+    metavar="H",
+    default=100,
+    help="Stop a test once H null values have reached its statistic: p is clearly large.",
+)
+@options.SEED
+@options.jobs("Threads")
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "dask"]),
+    help="Backend: this machine, or the workers of a Dask cluster. FILE may then be a Zarr "
+    "store or a folder of .npy, .npz, .h5, .safetensors or .parquet shards.",
+)
+@click.option("--scheduler", metavar="ADDRESS", help="A Dask scheduler, e.g. tcp://host:8786.")
+@click.option("--workers", type=options.COUNT, help="Start so many Dask workers here.")
+@click.option(
+    "--journal",
+    type=options.PATH,
+    metavar="FOLDER",
+    help="Keep finished resamples in this folder, so that an interrupted run can be resumed.",
+)
+@click.option("--resume", is_flag=True, help="Resume an interrupted run (needs --journal).")
+@options.shows_results
+@click.option("--report", type=options.PATH, help="Also write a report, one HTML file.")
 @click.option(
     "--exit-code",
     is_flag=True,
     help='End with 1 if "calibrated" is rejected; with --question, if any question asked is.',
 )
-@QUIET
-@VERBOSE
+@options.QUIET
+@click.option("-v", "--verbose", is_flag=True, help="Print the figures of every test, too.")
 def test(
     *,
     files: Files,
-    how: TestOptions,
-    form: str,
-    output: Path | None,
+    out: Output,
+    measures: tuple[str, ...],
+    questions: tuple[str, ...],
+    engine: str | None,
+    scheduler: str | None,
+    workers: int | None,
+    journal: Path | None,
+    resume: bool,
     report: Path | None,
-    force: bool,
     exit_code: bool,
     quiet: bool,
     verbose: bool,
+    **how: Any,
 ) -> int:
     """Is the plain average calibrated? Is some combination? Does the hull contain the truth?
 
@@ -73,83 +118,71 @@ def test(
     hullcal test predictions.npz -m ece_conf,ece_cwise --report report.html
     hullcal test --member a.npy --member b.npy --labels y.npy --format json
     """  # noqa: D301
-    from hullcal import io
+    path = files.file
+    # Only workers read a folder, which need not fit into memory here.
+    store = path if engine == "dask" and path is not None and path.is_dir() else None
+    if report is not None and store is not None:
+        repair = "Run `hullcal test` without a report, or use `--engine local`."
+        came = "a store that only workers read"
+        raise refusal("--report", "needs predictions in memory", came, repair)
+    backend = _backend(engine, scheduler, workers)
+    _check_journal(journal, resume=resume)
+    probs, labels, said = (*files.read(), {}) if store is None else _beside(store, files)
+    from hullcal.assessment import assess
+    from hullcal.verdicts import QUESTIONS
 
-    check_outputs(force=force, output=output, report=report)
-    if report is not None and _only_workers_read(files, how):
-        raise InvalidInputError(
-            "`--report` needs predictions in memory; got a store that only workers read. Run "
-            "`hullcal test` without a report, or use `--engine local`."
+    if "all" in measures:
+        measures = _affordable(probs, labels, measures, how, quiet=quiet)
+    with backend as client, working(quiet=quiet) as progress:
+        found: Any = assess(
+            probs,
+            labels,
+            measures=measures,
+            questions=questions or tuple(QUESTIONS),
+            engine=client,
+            journal=journal,
+            progress=progress,
+            **said,
+            **how,
         )
-    found = run_tests(files, how, quiet=quiet)
-    if form == "table":
-        named = "" if files.file is None else f"{files.file.name}: "
-        text = printable(named) + table(found, verbose=verbose)
-    else:
-        text = found.to_json() if form == "json" else found.to_csv()
+    named = "" if path is None else f"{printable(path.name)}: "
     # Results come first, so that no fault of the page can lose them.
-    print_or_write(text, output, force=force)
+    out.show(
+        table=lambda: named + _table(found, verbose=verbose),
+        json=found.to_json,
+        csv=found.to_csv,
+    )
     if report is not None:
         from hullcal.report import render
 
         page = render(found, command=command_line(found.results[0].seed))
-        io.write_atomic(report, page, force=force)
+        io.write_atomic(report, page, force=out.force)
         if not quiet:
             tell(f"report: {report}")
-    asked = found.answers.values() if how.questions else [found.calibrated]
-    return (
-        REJECTED if exit_code and any(each is not None and each.rejected for each in asked) else 0
-    )
+    asked = found.answers.values() if questions else [found.calibrated]
+    rejected = any(answer is not None and answer.rejected for answer in asked)
+    return REJECTED if exit_code and rejected else 0
 
 
-def run_tests(files: Files, how: TestOptions, *, quiet: bool) -> Any:
-    """Ask all questions that were named, by all measures."""
-    _check_engine(how)
-    if how.journal is not None:
-        _check_journal(how.journal, resume=how.resume)
-    elif how.resume:
-        raise InvalidInputError("`--resume` needs `--journal`; got none. Name the run's journal.")
-    probs, labels, options = _predictions(files, how)
-    from hullcal.assessment import assess
-    from hullcal.verdicts import QUESTIONS
-
-    names = _all(probs, labels, how, quiet=quiet) if "all" in how.measures else how.measures
-    with _engine(how) as engine, working(quiet=quiet) as report:
-        return assess(
-            probs,
-            labels,
-            measures=names,
-            questions=how.questions or tuple(QUESTIONS),
-            null=how.null,
-            minimizer=how.minimizer,
-            n_resamples=how.n_resamples,
-            alpha=how.alpha,
-            rng=how.seed,
-            stop_after=how.stop_after,
-            engine=engine,
-            journal=how.journal,
-            n_jobs=how.jobs,
-            progress=report,
-            **options,
-        )
-
-
-def _all(probs: Any, labels: Any, how: TestOptions, *, quiet: bool) -> list[str]:
-    """Every measure that does not take too long; what is left out, and what the rest takes, is said."""
+def _affordable(
+    probs: Any, labels: Any, named: Sequence[str], how: Mapping[str, Any], *, quiet: bool
+) -> tuple[str, ...]:
+    """Every measure that is named or does not take too long; what is left out is said."""
     from hullcal import measures, minimizers, nulls
     from hullcal._validation import check_jobs
     from hullcal.assessment import expected_seconds
 
+    known = {name: measures.resolve(name) for name in measures.available()}
     if not hasattr(probs, "labels"):  # only workers have the predictions
-        return [name for name in measures.available() if measures.resolve(name).streams()]
-    null = None if how.null is None else nulls.resolve(how.null)
-    search = minimizers.resolve(how.minimizer)
-    positions, jobs = probs.labels(labels), check_jobs(how.jobs)
-    times = {}
-    for name in measures.available():
-        given = probs, positions, measures.resolve(name), null, search, how.n_resamples
-        times[name] = expected_seconds(*given) / jobs
-    kept = [name for name, seconds in times.items() if seconds <= _LONG or name in how.measures]
+        return tuple(name for name, measure in known.items() if measure.streams())
+    null = None if how["null"] is None else nulls.resolve(how["null"])
+    run = (null, minimizers.resolve(how["minimizer"]), how["n_resamples"])
+    positions, jobs = probs.labels(labels), check_jobs(how["n_jobs"])
+    times = {
+        name: expected_seconds(probs, positions, measure, *run) / jobs
+        for name, measure in known.items()
+    }
+    kept = tuple(name for name, seconds in times.items() if seconds <= _LONG or name in named)
     left = [f"{name} ({_lasting(times[name])})" for name in times if name not in kept]
     if not quiet:
         tell(f"{len(kept)} measures, {_lasting(sum(times[name] for name in kept))} at most")
@@ -166,97 +199,76 @@ def _lasting(seconds: float) -> str:
     return f"about {max(seconds, 1.0):.0f} s"
 
 
-def _only_workers_read(files: Files, how: TestOptions) -> bool:
-    return how.engine == "dask" and files.file is not None and files.file.is_dir()
-
-
-def _check_engine(how: TestOptions) -> None:
-    given = [name for name in ("scheduler", "workers") if getattr(how, name) is not None]
-    if given and how.engine != "dask":
-        raise InvalidInputError(
-            f"`--{given[0]}` is for `--engine dask`; got `--engine {how.engine or 'local'}`. Add "
-            "`--engine dask`, or leave it out."
-        )
-    if len(given) > 1:
-        raise InvalidInputError(
-            "`--scheduler` and `--workers` exclude each other; got both. Use the workers at an "
-            "address, or start some here."
-        )
-
-
-@contextmanager
-def _engine(how: TestOptions) -> Iterator[Any]:
+def _backend(
+    engine: str | None, scheduler: str | None, workers: int | None
+) -> AbstractContextManager[Any]:
     """The engine by name, or a client of the cluster that was named."""
-    if how.scheduler is None and how.workers is None:
-        yield how.engine
-        return
+    given = {"scheduler": scheduler, "workers": workers}
+    named = [name for name, value in given.items() if value is not None]
+    if not named:
+        return nullcontext(engine)
+    if engine != "dask":
+        repair = "Add `--engine dask`, or leave it out."
+        came = f"`--engine {engine or 'local'}`"
+        raise refusal(f"--{named[0]}", "is for `--engine dask`", came, repair)
+    if len(named) > 1:
+        repair = "Use the workers at an address, or start some here."
+        raise refusal("--scheduler", "and `--workers` exclude each other", "both", repair)
     from hullcal.objectives.dask import at_address, local_cluster
 
-    cluster = local_cluster(how.workers) if how.scheduler is None else at_address(how.scheduler)
-    with cluster as client:
-        yield client
+    return local_cluster(workers) if scheduler is None else at_address(scheduler)
 
 
-def _predictions(files: Files, how: TestOptions) -> tuple[Any, Any, dict[str, Any]]:
-    """Predictions and labels of the files, or the path of a store that only workers will read."""
-    path = files.file
-    if path is None or not _only_workers_read(files, how):
-        classifiers, labels = files.read()
-        return classifiers, labels, {}
+def _beside(path: Path, files: Files) -> tuple[Path, Any, dict[str, Any]]:
+    """A store that only workers will read, labels from elsewhere, and what is said of both."""
     for name, usual in (("probs_key", "probs"), ("labels_key", "labels")):
         if getattr(files, name) != usual:
-            option = f"--{name.replace('_', '-')}"
-            raise InvalidInputError(
-                f"`{option}` cannot be used with `--engine dask`; got {getattr(files, name)!r}. "
-                f"Call the array {usual!r} in the store."
+            rule, came = "cannot be used with `--engine dask`", repr(getattr(files, name))
+            raise refusal(
+                f"--{name}".replace("_", "-"), rule, came, f"Call the array {usual!r} in the store."
             )
     labels = None
     if files.labels is not None:
-        from hullcal.io.reading import read_labels
-        from hullcal.io.source import Source
-
         with as_options(path="--labels"):
             labels = read_labels(Source.of(files.labels), files.labels_key, files.names)
     if files.names is None:
-        return path, labels, files.options
-    from hullcal.io.stores import open_store
-
+        return path, labels, files.options(labels, None)
     store = open_store(path)
     seen = store.read(0, 1)[1] if labels is None and store.labelled else labels
-    return path, labels, files.options | {"classes": files.classes_of(seen, store.classes)}
+    return path, labels, files.options(seen, store.classes)
 
 
-def _check_journal(folder: Path, *, resume: bool) -> None:
+def _check_journal(folder: Path | None, *, resume: bool) -> None:
+    """Refuse to continue what is not there, and to begin over what is."""
+    if folder is None:
+        if resume:
+            raise refusal("--resume", "needs `--journal`", "none", "Name the run's journal.")
+        return
     # A run that was stopped before its first line leaves a lock, which is nothing to resume.
     files = folder.rglob("*") if folder.is_dir() else ()
     there = any(path.name != LOCK and not path.is_dir() for path in files)
     if there and not resume:
-        raise InvalidInputError(
-            f"`--journal` must be a new folder; got {str(folder)!r}, which is not empty. Add "
-            "`--resume` to resume its run, or name another."
-        )
+        came = f"{str(folder)!r}, which is not empty"
+        repair = "Add `--resume` to resume its run, or name another."
+        raise refusal("--journal", "must be a new folder", came, repair)
     if resume and not there:
-        raise InvalidInputError(
-            f"`--resume` needs the journal of a run; got {str(folder)!r} without one. Leave "
-            "`--resume` out to begin."
-        )
+        came, repair = f"{str(folder)!r} without one", "Leave `--resume` out to begin."
+        raise refusal("--resume", "needs the journal of a run", came, repair)
     resumable(folder)
 
 
-def table(found: Any, *, verbose: bool = False) -> str:
+def _table(found: Any, *, verbose: bool) -> str:
     """Answers and next steps; the figures of every test if asked for."""
     first = found.results[0]
     said = in_options(found.summary()).replace(
         found.described, f"{found.described}; alpha {first.alpha:g}, seed {first.seed}", 1
     )
     lines = [said, *(f"Note: {note}" for note in found.notes())]
-    return "\n".join([*lines, "", figures(found)] if verbose else lines)
+    return "\n".join([*lines, "", _figures(found)] if verbose else lines)
 
 
-def figures(found: Any) -> str:
+def _figures(found: Any) -> str:
     """A line for each test, and the weights of the best combination."""
-    from hullcal.words import measure_in_words
-
     header = ["question", "measure", "null", "statistic", "critical", "p", "95 % interval"]
     header += ["adjusted p", "resamples", "headline"]
     rows = []

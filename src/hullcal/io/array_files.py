@@ -41,7 +41,7 @@ def _npy(source: Source) -> Iterator[Arrays]:
     with open(source.path, "rb") as file:
         _header(source, file, source.path.stat().st_size)
     mapped = npy.open_memmap(source.path, mode="r")
-    yield {"probs": lambda: StoredArray.held(mapped)}
+    yield {"probs": lambda: StoredArray.held(source, mapped)}
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def _entry(source: Source, archive: zipfile.ZipFile, name: str) -> StoredArray:
         array = np.ndarray((last - first, *shape[1:]), dtype, data, order=order)
         return array[start - first : stop - first]
 
-    return StoredArray(shape, dtype, rows, extra=n_bytes(shape, dtype) if by_columns else 0)
+    return StoredArray(source, shape, dtype, rows, n_bytes(shape, dtype) if by_columns else 0)
 
 
 def _header(
@@ -114,7 +114,7 @@ def _hdf5(source: Source) -> Iterator[Arrays]:
             raise source.refuse("must hold strings of fixed length", came, repair)
         if array.dtype.hasobject:
             raise source.python_objects()
-        stored = _sliced(array)
+        stored = _sliced(source, array)
         plist = array.id.get_create_plist()
         filters = [plist.get_filter(i)[0] for i in range(plist.get_nfilters())]
         if h5py.h5z.FILTER_DEFLATE not in filters:
@@ -167,23 +167,24 @@ def _safetensors(source: Source) -> Iterator[Arrays]:
 
         def look(name: str) -> StoredArray:
             if name not in tensors:
-                return StoredArray.held(np.array(json.loads(names[name]), dtype=np.str_))
+                return StoredArray.held(source, np.array(json.loads(names[name]), dtype=np.str_))
             part = file.get_slice(name)
             kind = _SAFETENSORS.fullmatch(part.get_dtype())
             if kind is None:
                 came = f"{name!r} of type {part.get_dtype()}"
                 raise source.refuse("must hold numbers that numpy knows", came, "Save float32.")
             dtype = np.dtype(f"{kind[1].lower()}{int(kind[2]) // 8}" if kind[1] else "?")
-            return StoredArray(tuple(part.get_shape()), dtype, lambda i, j: np.asarray(part[i:j]))
+            shape = tuple(part.get_shape())
+            return StoredArray(source, shape, dtype, lambda i, j: np.asarray(part[i:j]))
 
         yield {name: partial(look, name) for name in (*tensors, *names)}
 
 
-def _sliced(array: Any) -> StoredArray:
+def _sliced(source: Source, array: Any) -> StoredArray:
     """An array of HDF5 or Zarr, which is read by slicing."""
     shape, dtype = tuple(array.shape or ()), array.dtype
     extra = n_bytes(array.chunks, dtype) if array.chunks else 0
-    return StoredArray(shape, dtype, lambda i, j: np.asarray(array[i:j]), extra)
+    return StoredArray(source, shape, dtype, lambda i, j: np.asarray(array[i:j]), extra)
 
 
 # Zarr: known codecs only, and every chunk is checked before it is decoded
@@ -224,7 +225,7 @@ def _zarr(source: Source) -> Iterator[Arrays]:
 
     def look(array: Any) -> StoredArray:
         checks[array.path] = _check_of(source, array)
-        return _sliced(array)
+        return _sliced(source, array)
 
     with closing(CheckedStore(store)) as checked:
         root = zarr.open(store=checked, mode="r")

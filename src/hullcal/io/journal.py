@@ -37,10 +37,10 @@ class Journal:
     #: What was found on opening and what was added since.
     blocks: dict[Key, Any]
     _file: int
-    _stack: contextlib.ExitStack
     _torn: OSError | None = None
 
     @classmethod
+    @contextlib.contextmanager
     def open(
         cls,
         folder: Path,
@@ -49,15 +49,14 @@ class Journal:
         resume: bool,
         new: bool = False,
         parameter: str = "folder",
-    ) -> Self:
-        """Open the journal of a folder that exists, or begin one with all that determines the numbers.
+    ) -> Iterator[Self]:
+        """Hold the journal of a folder that exists, or begin one with all that determines the numbers.
 
         An existing journal is continued if `resume`, otherwise replaced; if `new`, it is refused, since
         another process has begun it since the caller looked. Messages call the folder `parameter`.
         """
         path = folder / JOURNAL
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(locked(folder, parameter))
+        with locked(folder, parameter):
             header = _header(configuration, parameter)
             if new and path.exists():
                 came = f"{str(folder)!r} with a journal that has just been begun"
@@ -70,8 +69,10 @@ class Journal:
             else:
                 write_atomic(path, _line(header), force=True)
             file = os.open(path, os.O_WRONLY | os.O_APPEND)
-            stack.callback(os.close, file)
-            return cls(path, blocks, file, stack.pop_all())
+            try:
+                yield cls(path, blocks, file)
+            finally:
+                os.close(file)
 
     def append(self, key: Key, columns: Mapping[str, Any]) -> None:
         """Add a finished block; it is on the disk when this returns."""
@@ -91,16 +92,6 @@ class Journal:
                 self._torn = error
             raise
         self.blocks[key] = columns
-
-    def close(self) -> None:
-        """Release the folder."""
-        self._stack.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 @contextlib.contextmanager

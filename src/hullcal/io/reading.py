@@ -9,7 +9,7 @@ import reprlib
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hullcal._validation import refusal
 from hullcal.io.array_files import ARRAYS, Arrays
 from hullcal.io.source import Dataset, Parts, Source
-from hullcal.io.tables import TABLES, label_values, labels_in, parts_of, read_lines
+from hullcal.io.tables import TABLES, Table, labels_in, parts_of
 
 #: Bytes of a name.
 _NAME = 2**14
@@ -91,27 +91,19 @@ def read(
 
 def read_labels(source: Source, labels_key: str, classes: tuple[Any, ...] | None) -> NDArray[Any]:
     """Read labels by the ending of their file; `classes` tells names from positions."""
-    _check(source, (*ARRAYS, *TABLES, ".txt"))
-    # A library's notes on how the file was written are of no use here.
-    with source.guarded(), warnings.catch_warnings(action="ignore"):
-        if source.suffix == ".txt":
-            return label_values(read_lines(source), classes)
-        if source.suffix in TABLES:
-            with TABLES[source.suffix](source) as table:
-                return labels_in(table, labels_key, classes)
-        with ARRAYS[source.suffix](source) as arrays:
-            return source.rows(arrays[_key(source, arrays, labels_key, "labels_key")]())[0]
+    _check(source, (*ARRAYS, *TABLES))
+    with quietly(), _open(source) as file:
+        if isinstance(file, Table):
+            return labels_in(file, labels_key, classes)
+        return file[_key(source, file, labels_key, "labels_key")]().read()
 
 
 def _read_one(source: Source, probs_key: str, labels_key: str, labelled: bool) -> Dataset:
     """Read predictions, and what else the file tells, by its ending."""
-    _check(source, (*ARRAYS, *TABLES))
+    _check(source, tuple(ending for ending in (*ARRAYS, *TABLES) if ending != ".txt"))
     how = {"labelled": labelled, "long": True}
-    with (
-        warnings.catch_warnings(action="ignore"),
-        opened(source, probs_key, labels_key, **how) as parts,
-    ):
-        probs, labels = parts.read(0, None)
+    with quietly(), opened(source, probs_key, labels_key, **how) as parts:
+        probs, labels = parts.read()
         if source.suffix in TABLES and len(probs) == 0:
             raise source.refuse("must hold instances", "no line below the header", "Add some.")
         return Dataset(probs=probs, labels=labels, classes=parts.classes, members=parts.members)
@@ -126,14 +118,25 @@ def opened(
     labelled: bool = True,
     long: bool = False,
 ) -> Iterator[Parts]:
-    """Open a file by its ending, or a Zarr store; tables of long form only if `long`."""
-    with source.guarded():
-        if source.suffix in TABLES:
-            with TABLES[source.suffix](source) as table:
-                yield parts_of(table, labels_key, long=long)
+    """Open predictions by the ending of their file; tables of long form only if `long`."""
+    with _open(source) as file:
+        if isinstance(file, Table):
+            yield parts_of(file, labels_key, long=long)
         else:
-            with ARRAYS.get(source.suffix, ARRAYS[".zarr"])(source) as arrays:
-                yield _chosen(source, arrays, probs_key, labels_key if labelled else None)
+            yield _chosen(source, file, probs_key, labels_key if labelled else None)
+
+
+@contextmanager
+def _open(source: Source) -> Iterator[Table | Arrays]:
+    """A file by its ending, or a Zarr store by any name."""
+    kinds: dict[str, Any] = {**TABLES, **ARRAYS}
+    with source.guarded(), kinds.get(source.suffix, ARRAYS[".zarr"])(source) as file:
+        yield file
+
+
+def quietly() -> AbstractContextManager[Any]:
+    """Without a library's notes on how a file was written; not for threads, which share filters."""
+    return warnings.catch_warnings(action="ignore")
 
 
 def _check(source: Source, known: tuple[str, ...]) -> None:
@@ -181,10 +184,10 @@ def _chosen(source: Source, arrays: Arrays, probs_key: str, labels_key: str | No
         if len(array.shape) != 1 or array.shape[0] > max(shape) or array.dtype.itemsize > _NAME:
             came, repair = f"{of!r} of shape {array.shape} and type {array.dtype}", "Shorten them."
             raise source.refuse(f"must hold a name for each of the {of}", came, repair)
-        return tuple(source.rows(array)[0].tolist())
+        return tuple(array.read().tolist())
 
     classes, members = names("classes"), names("members")
-    return Parts(source, probs, labels, classes, members and tuple(map(str, members)))
+    return Parts(probs, labels, classes, members and tuple(map(str, members)))
 
 
 def _key(

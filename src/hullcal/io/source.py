@@ -121,16 +121,6 @@ class Source:
             repair = "Save the predictions as one `.npy` array, which is mapped and not read."
             raise self.refuse("must fit into memory", came, repair)
 
-    def rows(
-        self, *arrays: StoredArray, start: int = 0, stop: int | None = None
-    ) -> list[NDArray[Any]]:
-        """The rows from `start` to `stop` - 1, or to the ends; refused if they do not fit into memory."""
-        if not all(each.shape for each in arrays):
-            raise ValueError("a single value where there should be a list")
-        ends = [(each, each.shape[0] if stop is None else stop) for each in arrays]
-        self.check_fits(sum(each.needs(start, end) for each, end in ends))
-        return [each.read(start, end) for each, end in ends]
-
     @contextmanager
     def guarded(self) -> Iterator[None]:
         """Turn whatever a library raises about this file into an error that names the file."""
@@ -169,33 +159,35 @@ class Source:
 
 @dataclass(frozen=True)
 class StoredArray:
-    """An array that a file declares."""
+    """An array that a file declares, of which some rows can be read."""
 
+    source: Source
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     #: Reads the rows from `start` to `stop` - 1.
     rows: Callable[[int, int], NDArray[Any]]
-    #: Bytes that reading takes beyond the rows: a chunk is decoded whole.
-    extra: int = 0
-    #: Whether rows stay in the file until somebody looks at them.
-    mapped: bool = False
+    #: Bytes that reading takes beyond the rows, since a chunk is decoded whole; None if rows stay in
+    #: the file, or are in memory.
+    extra: int | None = 0
 
     @classmethod
-    def held(cls, array: NDArray[Any]) -> StoredArray:
+    def held(cls, source: Source, array: NDArray[Any]) -> StoredArray:
         """An array in memory, or mapped to it."""
-        return cls(array.shape, array.dtype, lambda i, j: array[i:j], mapped=True)
+        return cls(source, array.shape, array.dtype, lambda i, j: array[i:j], None)
 
-    def read(self, start: int, stop: int) -> NDArray[Any]:
-        """These rows, text as numpy's strings; bytes are taken as UTF-8, numbers are left alone."""
+    def read(self, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Rows that fit into memory, text as numpy's strings; bytes are UTF-8, numbers as they are."""
+        if not self.shape:
+            raise ValueError("a single value where there should be a list")
+        stop = self.shape[0] if stop is None else stop
+        if self.extra is not None:
+            self.source.check_fits(
+                n_bytes((stop - start, *self.shape[1:]), self.dtype) + self.extra
+            )
         array = self.rows(start, stop)
         if array.dtype.kind == "S":
             return np.char.decode(array, "utf-8")
         return array.astype(np.str_) if array.dtype.kind in "OT" else array
-
-    def needs(self, start: int, stop: int) -> int:
-        """Bytes of memory that these rows take."""
-        rows = n_bytes((stop - start, *self.shape[1:]), self.dtype)
-        return 0 if self.mapped else rows + self.extra
 
 
 def n_bytes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
@@ -205,20 +197,19 @@ def n_bytes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
 
 @dataclass(frozen=True)
 class Parts:
-    """Predictions, labels and names in an open file, of which some rows can be read."""
+    """Predictions, labels and names in an open file."""
 
-    source: Source
     probs: StoredArray
     labels: StoredArray | None = None
     classes: tuple[Any, ...] | None = None
     members: tuple[str, ...] | None = None
 
-    def read(self, start: int, stop: int | None) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    def read(
+        self, start: int = 0, stop: int | None = None
+    ) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """Predictions and labels of the rows from `start` to `stop` - 1, or to their own ends."""
-        if self.labels is None:
-            return self.source.rows(self.probs, start=start, stop=stop)[0], None
-        probs, labels = self.source.rows(self.probs, self.labels, start=start, stop=stop)
-        return probs, labels
+        labels = None if self.labels is None else self.labels.read(start, stop)
+        return self.probs.read(start, stop), labels
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

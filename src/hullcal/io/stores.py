@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal.io.array_files import ARRAYS
-from hullcal.io.reading import agreed, opened
-from hullcal.io.source import Source, StoredArray
+from hullcal.io.reading import agreed, opened, quietly
+from hullcal.io.source import Parts, Source
 
 Array = NDArray[Any]
 
@@ -36,25 +36,28 @@ class _Shard:
     @classmethod
     def of(cls, source: Source, truth: Source | None) -> _Shard:
         """What the files declare."""
-        with opened(source) as parts:
-            shape, labels = parts.probs.shape, parts.labels if truth is None else _mapped(truth)
+        with _both(source, truth) as parts:
+            shape, labels = parts.probs.shape, parts.labels
             if labels is not None and labels.shape[:1] != shape[:1]:
                 came = f"labels of shape {labels.shape} for predictions of shape {shape}"
                 repair = "Write labels and predictions of the same rows."
                 raise source.refuse("must have a label for every row", came, repair)
-            declared = {"shape": shape[1:], "dtype": parts.probs.dtype, "classes": parts.classes}
-            declared |= {"members": parts.members, "labelled": labels is not None}
-            kind = None if labels is None else labels.dtype.kind
+            kind = "" if labels is None else labels.dtype.kind
             names = dict.fromkeys("biuf", "numbers") | dict.fromkeys("OSTU", "names")
-            declared["kind of labels"] = names.get(str(kind), kind)
+            declared = {
+                "shape": shape[1:],
+                "dtype": parts.probs.dtype,
+                "classes": parts.classes,
+                "members": parts.members,
+                "labelled": labels is not None,
+                "kind of labels": names.get(kind, kind),
+            }
             return cls(source, truth, shape[0], declared)
 
     def read(self, first: int, last: int) -> tuple[Array, Array | None]:
         """As `Store.read`, with rows counted in this file."""
-        with opened(self.source) as parts:
+        with _both(self.source, self.truth) as parts:
             probs, labels = parts.read(first, last)
-        if self.truth is not None:
-            labels = np.array(_mapped(self.truth).read(first, last))
         # What text in a table means must not depend on the rows that are read with it.
         kind = self.declared["kind of labels"]
         if labels is not None and kind == "names":
@@ -63,7 +66,22 @@ class _Shard:
             rule = "must have labels that are all numbers or all names"
             raise self.source.refuse(rule, "both", "Write all of them alike.")
         # Mapped pages would count as a worker's memory, and it could be ended for them.
-        return np.array(probs) if isinstance(probs, np.memmap) else probs, labels
+        return _unmapped(probs), None if labels is None else _unmapped(labels)
+
+
+@contextmanager
+def _both(source: Source, truth: Source | None) -> Iterator[Parts]:
+    """A shard with its labels, which may be in an `.npy` file of their own."""
+    with opened(source) as parts:
+        if truth is None:
+            yield parts
+            return
+        with truth.guarded(), ARRAYS[".npy"](truth) as arrays:
+            yield replace(parts, labels=arrays["probs"]())
+
+
+def _unmapped(array: Array) -> Array:
+    return np.array(array) if isinstance(array, np.memmap) else array
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,19 +117,12 @@ def open_store(path: str | os.PathLike[str]) -> Store:
     # Workers may have another working directory.
     source = Source(Source.of(path, "probs").path.absolute(), "probs")
     source.check_kind(folder_allowed=True)
-    # A library's notes on how the files were written are of no use here.
-    with source.guarded(), warnings.catch_warnings(action="ignore"):
+    with source.guarded(), quietly():
         store = _joined([_Shard.of(*files) for files in _files_in(source)])
     if store.shape[0] == 0:
         repair = "Check how the rows were selected."
         raise source.refuse("must have at least one row", f"shape {store.shape}", repair)
     return store
-
-
-def _mapped(source: Source) -> StoredArray:
-    """The array of an `.npy` file, which needs no open file."""
-    with source.guarded(), ARRAYS[".npy"](source) as arrays:
-        return arrays["probs"]()
 
 
 def _joined(shards: Sequence[_Shard]) -> Store:

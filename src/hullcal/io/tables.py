@@ -134,16 +134,14 @@ def _text(source: Source) -> Iterator[TextIO]:
         raise source.refuse("must be UTF-8 text", "other bytes", "Save it as UTF-8.") from error
 
 
-def read_lines(source: Source) -> list[str]:
-    """One label per line; blank lines may only stand at the end."""
+@contextmanager
+def _txt(source: Source) -> Iterator[Table]:
+    """One label in each line; blank lines may only stand at the end."""
     with _text(source) as file:
         lines = [line.strip() for line in file]
     while lines and not lines[-1]:
         lines.pop()
-    if "" in lines or not lines:
-        came = f"an empty line {lines.index('') + 1}" if lines else "blank lines only"
-        raise source.refuse("must have one label in every line", came, "Fill or remove it.")
-    return lines
+    yield Table(source, ("label",), lambda *_: iter([([tuple(lines)], range(1, len(lines) + 1))]))
 
 
 @contextmanager
@@ -216,6 +214,7 @@ def _parquet(source: Source) -> Iterator[Table]:
 TABLES: dict[str, Callable[[Source], AbstractContextManager[Table]]] = {
     ".csv": _csv,
     ".parquet": _parquet,
+    ".txt": _txt,
 }
 
 
@@ -283,34 +282,30 @@ def _wide(table: Table, others: Sequence[int], label: Sequence[int]) -> Parts:
     n_rows = table.n_rows
     if n_rows is None:
         values, coded = table.read(places, label)
-        truth = [StoredArray.held(label_values(found, classes)[codes]) for codes, found in coded]
-        stored = StoredArray.held(values.reshape(-1, *axes))
+        named = [label_values(found, classes)[codes] for codes, found in coded]
+        truth = [StoredArray.held(source, each) for each in named]
+        stored = StoredArray.held(source, values.reshape(-1, *axes))
     else:
         # What labels are, only some reading tells.
         kinds = [labels(0, min(1, n_rows)).dtype for _ in label]
-        truth = [StoredArray((n_rows,), kind, labels) for kind in kinds]
-        stored = StoredArray((n_rows, *axes), probs(0, 0).dtype, probs)
-    return Parts(
-        source,
-        stored,
-        labels=truth[0] if truth else None,
-        classes=classes,
-        members=form.members,
-    )
+        truth = [StoredArray(source, (n_rows,), kind, labels) for kind in kinds]
+        stored = StoredArray(source, (n_rows, *axes), probs(0, 0).dtype, probs)
+    return Parts(stored, truth[0] if truth else None, classes, form.members)
 
 
 def _long(table: Table, roles: dict[str, int], label: Sequence[int]) -> Parts:
     """Rows, members and classes in the order in which they first appear."""
     places = [roles[name] for name in ("row", "member", "class")]
     numbers, coded = table.read([roles["probability"]], [*places, *label])
-    probs = _arranged(table.source, coded[:3], numbers[:, 0])
+    source = table.source
+    probs = _arranged(source, coded[:3], numbers[:, 0])
     classes = tuple(as_integers(coded[2][1]))
     truth = None
     if label:
-        codes = _one_per_row(table.source, coded[0], coded[3])
-        truth = StoredArray.held(label_values(coded[3][1], classes)[codes])
+        codes = _one_per_row(source, coded[0], coded[3])
+        truth = StoredArray.held(source, label_values(coded[3][1], classes)[codes])
     members = tuple(map(str, coded[1][1]))
-    return Parts(table.source, StoredArray.held(probs), truth, classes, members)
+    return Parts(StoredArray.held(source, probs), truth, classes, members)
 
 
 def _arranged(source: Source, coded: list[Coded], numbers: NDArray[Any]) -> NDArray[Any]:

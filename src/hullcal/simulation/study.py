@@ -11,7 +11,7 @@ import threading
 import warnings
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError
-from contextlib import ExitStack, closing, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -200,7 +200,9 @@ def run(
     return study
 
 
-def _journal(grid: Grid, folder: Any, *, resume: bool, force: bool) -> Journal:
+def _journal(
+    grid: Grid, folder: Any, *, resume: bool, force: bool
+) -> AbstractContextManager[Journal]:
     """The journal of a folder, refused before any work where the study cannot be kept there."""
     place = check_folder(folder, "folder")
     for test in grid.tests:
