@@ -119,7 +119,7 @@ def skce_test(
     True
     """
     measure = SKCE(estimator=estimator, bandwidth=bandwidth, kernel=kernel)
-    if not isinstance(method, str) or method not in _METHODS:
+    if str(method) not in _METHODS:
         raise unknown("method", method, sorted(_METHODS))
     if estimator not in _METHODS[method]:
         rule = f"`{method}` needs estimator {' or '.join(_METHODS[method])}"
