@@ -719,7 +719,7 @@ def test_colors_are_left_out_where_they_are_not_wanted(unwanted, file):
     terminal = {"TTY_COMPATIBLE": "1", "TERM": "xterm-256color"}
     environment = {name: os.environ[name] for name in os.environ if name != "NO_COLOR"}
     environment |= terminal | (unwanted or {"FORCE_COLOR": "1"})
-    command = [sys.executable, "-m", "hullcal", "test", file, *SHORT, "-D", 2000]
+    command = [sys.executable, "-m", "hullcal", "test", file, *SHORT, "-D", 300]
     run = {"capture_output": True, "text": True, "env": environment, "timeout": 300}
     done = subprocess.run([str(word) for word in command], **run)
     assert done.returncode == 0, done.stderr

@@ -122,13 +122,10 @@ def test_other_shapes_are_refused(shape, word):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("dtype", EPS)
-def test_nan_and_infinity_are_refused_with_their_number_and_the_first_index(
-    bad, dtype, monkeypatch
-):
-    probs = members().astype(dtype)
+def test_nan_and_infinity_are_refused_with_their_number_and_the_first_index(bad, monkeypatch):
+    probs = members().astype(np.float32)
     probs[[13, 19], 3, 2] = bad
-    for block_bytes in (2**20, 3 * 4 * 3 * 8):  # the index counts across blocks
+    for block_bytes in (2**20, 3 * 4 * 3 * 4):  # the index counts across blocks
         monkeypatch.setattr(predictions, "BLOCK_BYTES", block_bytes)
         for from_logits in (False, True):
             said = message(check_probs, probs, from_logits=from_logits)
@@ -226,22 +223,16 @@ def test_layout_and_blocks_never_change_what_is_renormalised(layout, monkeypatch
     np.testing.assert_array_equal(other.probs, whole.probs)
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        members().round(1) + np.array([0.1, 0, 0]),
-        100 * members(),
-        np.random.default_rng(0).poisson(9, (20, 4, 3)),
-    ],
-    ids=["rounded", "percentages", "votes"],
-)
-def test_rows_are_divided_by_their_sums_on_request(given):
-    assert "`normalize=True`" in message(check_probs, given)
-    before = given.copy()
-    got = check_probs(given, normalize=True)
-    np.testing.assert_allclose(got.probs, given / given.sum(axis=2, keepdims=True), rtol=1e-15)
-    assert got.notes[0].code == "renormalised"
-    np.testing.assert_array_equal(given, before)
+def test_rows_are_divided_by_their_sums_on_request():
+    rounded, percentages = members().round(1) + np.array([0.1, 0, 0]), 100 * members()
+    votes = np.random.default_rng(0).poisson(9, (20, 4, 3))
+    for counts in (rounded, percentages, votes):
+        assert "`normalize=True`" in message(check_probs, counts)
+        got = check_probs(counts, normalize=True)
+        np.testing.assert_allclose(
+            got.probs, counts / counts.sum(axis=2, keepdims=True), rtol=1e-15
+        )
+        assert got.notes[0].code == "renormalised"
     np.testing.assert_array_equal(check_probs(members(), normalize=True).probs, members())
 
 
@@ -376,15 +367,6 @@ class FakeTensor(Fake):
         return self.values
 
 
-class FakeFrame(Fake):
-    """A data frame: `get` wants a key, `to_numpy` does not."""
-
-    def get(self, key): ...
-
-    def to_numpy(self):
-        return self.values
-
-
 class FakeCupy(Fake):
     """An array on a device, which refuses to be converted behind one's back."""
 
@@ -393,13 +375,6 @@ class FakeCupy(Fake):
 
     def __array__(self, dtype=None, copy=None):
         raise TypeError("Implicit conversion to a NumPy array is not allowed")
-
-
-class FakeJax(Fake):
-    """An array that speaks `__array__`."""
-
-    def __array__(self, dtype=None, copy=None):
-        return self.values
 
 
 class FakeDlpack(Fake):
@@ -412,7 +387,7 @@ class FakeDlpack(Fake):
         return self.values.__dlpack_device__()
 
 
-@pytest.mark.parametrize("kind", [FakeTensor, FakeFrame, FakeCupy, FakeJax, FakeDlpack])
+@pytest.mark.parametrize("kind", [FakeTensor, FakeCupy, FakeDlpack])
 def test_foreign_arrays_are_accepted_without_a_copy(kind):
     given = members()
     got = check_probs(kind(given)).probs
@@ -471,14 +446,6 @@ def test_pandas_objects_are_accepted():
     assert labels_of(pd.get_dummies(names)) == [0, 2, 1, 0]
 
 
-def test_polars_objects_are_accepted():
-    pl = pytest.importorskip("polars")
-    frames = [pl.DataFrame(members()[:, m]) for m in range(4)]
-    np.testing.assert_array_equal(check_probs(frames).probs, members())
-    names = pl.Series(["a", "c", "b", "a"])
-    assert labels_of(names, classes=pl.Series(["a", "b", "c"])) == [0, 2, 1, 0]
-
-
 def wide_frame(package):
     """Predictions and labels as a table with a column for each member and class, labels in front."""
     names = np.array(["cat", "dog", "owl"])
@@ -500,6 +467,8 @@ def test_a_frame_in_wide_form_is_understood_as_the_same_table_in_a_file(package)
     np.testing.assert_array_equal(labels, truth())
     _, labels = hullcal.ClassifierSet.with_labels(frame, 2 - truth())
     np.testing.assert_array_equal(labels, 2 - truth())
+    _, labels = hullcal.ClassifierSet.with_labels(members(), frame["label"], classes=got.classes)
+    np.testing.assert_array_equal(labels, truth())
     (part, _), _ = hullcal.split(frame, frame["label"])
     assert part.shape == (10, 4, 3)
     less = frame[[name for name in frame.columns if name != "a:dog"]]
