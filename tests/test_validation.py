@@ -377,6 +377,13 @@ class FakeCupy(Fake):
         raise TypeError("Implicit conversion to a NumPy array is not allowed")
 
 
+class FakeJax(Fake):
+    """An array that speaks `__array__`."""
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+
 class FakeDlpack(Fake):
     """An array that speaks nothing but dlpack."""
 
@@ -387,7 +394,7 @@ class FakeDlpack(Fake):
         return self.values.__dlpack_device__()
 
 
-@pytest.mark.parametrize("kind", [FakeTensor, FakeCupy, FakeDlpack])
+@pytest.mark.parametrize("kind", [FakeTensor, FakeCupy, FakeJax, FakeDlpack])
 def test_foreign_arrays_are_accepted_without_a_copy(kind):
     given = members()
     got = check_probs(kind(given)).probs
