@@ -84,22 +84,22 @@ def entropy_bounds(probs: Any, *, n_jobs: int = 1) -> tuple[Floats, Floats]:
 
 
 def _entropy(probs: Floats) -> Floats:
-    values: Floats = entr(probs).sum(axis=-1)
+    values: Floats = entr(probs).sum(axis=-2)
     return values
 
 
 def _mutual_information(members: Floats) -> Floats:
-    information: Floats = _entropy(members.mean(axis=1)) - _entropy(members).mean(axis=1)
+    information: Floats = _entropy(members.mean(axis=0)) - _entropy(members).mean(axis=0)
     return information.clip(min=0.0)
 
 
 def _entropy_bounds(members: Floats) -> Floats:
     """Least and greatest entropy of each instance, and how far the latter may be from the truth."""
-    vertices, centre = _entropy(members), _entropy(members.mean(axis=1))
-    found, gap = _maximize_entropy(members)
+    vertices, centre = _entropy(members), _entropy(members.mean(axis=0))
+    found, gap = _maximize_entropy(np.ascontiguousarray(members.transpose(2, 0, 1)))
     # The members and their average are points of the hull too.
-    upper = np.maximum(found, np.maximum(vertices.max(axis=1), centre))
-    return np.column_stack([vertices.min(axis=1), upper, gap])
+    upper = np.maximum(found, np.maximum(vertices.max(axis=0), centre))
+    return np.column_stack([vertices.min(axis=0), upper, gap])
 
 
 def _maximize_entropy(members: Floats) -> tuple[Floats, Floats]:

@@ -26,15 +26,20 @@ MAX_CLASSES = 16
 def per_instance(
     size: Callable[[Floats], Floats], probs: Any, *, n_jobs: int, n_numbers: int | None = None
 ) -> Floats:
-    """What `size` gives for every instance, in blocks; `n_numbers` is what it needs for one."""
+    """What `size` gives for every instance, in blocks; `n_numbers` is what it needs for one.
+
+    It gets members of shape (n_members, n_classes, n): arithmetic runs over the instances.
+    """
     members = ClassifierSet.of(probs).probs
     n_numbers = n_numbers or members[0].size
 
     def of_block(bounds: tuple[int, int]) -> Floats:
-        # Blocks are copied one at a time, so that float32 and memory maps never become one array.
-        return size(members[slice(*bounds)].astype(np.float64, order="C"))
+        # Blocks are converted one at a time, so that float32 and memory maps never become one array.
+        rows = members[slice(*bounds)].transpose(1, 2, 0)
+        return size(np.ascontiguousarray(rows, dtype=np.float64))
 
-    bounds = blocks(0, len(members), max(1, _BLOCK // n_numbers))
+    # Fewer than eight instances leave the vector units idle.
+    bounds = blocks(0, len(members), max(8, _BLOCK // n_numbers))
     return np.concatenate(list(in_order(of_block, bounds, n_jobs=check_jobs(n_jobs))))
 
 
@@ -135,15 +140,15 @@ def generalized_hartley(probs: Any, *, n_jobs: int = 1) -> Floats:
 
 
 def _interval_width(members: Floats) -> Floats:
-    widths: Floats = np.ptp(members, axis=1).mean(axis=1)
+    widths: Floats = (members.max(axis=0) - members.min(axis=0)).mean(axis=0)
     return widths
 
 
 def _tv_diameter(members: Floats) -> Floats:
-    widest = np.zeros(len(members))
-    for m in range(1, members.shape[1]):
-        distances = np.abs(members[:, m, None] - members[:, :m]).sum(axis=2)
-        np.maximum(widest, distances.max(axis=1), out=widest)
+    widest = np.zeros(members.shape[2])
+    for m in range(1, len(members)):
+        distances = np.abs(members[m] - members[:m]).sum(axis=1)
+        np.maximum(widest, distances.max(axis=0), out=widest)
     return 0.5 * widest
 
 
@@ -166,25 +171,24 @@ def _factors(n_classes: int) -> Floats:
 
 
 def _hartley(members: Floats, factors: Floats) -> Floats:
-    if members.shape[2] > MAX_CLASSES:
+    if members.shape[1] > MAX_CLASSES:
         members = _with_rare_classes_merged(members)
-    n_samples, n_members, n_classes = members.shape
-    sums, lowest = np.zeros((2, n_samples, 2**n_classes))
-    for m in range(1, n_members):
-        difference = members[:, m] - members[:, 0]
+    _, n_classes, n_samples = members.shape
+    sums, lowest = np.zeros((2, 2**n_classes, n_samples))
+    for difference in members[1:] - members[0]:
         for k in range(n_classes):
             # Subsets that contain class k are those of the classes before it, and k.
             here, with_k = slice(2**k), slice(2**k, 2 ** (k + 1))
-            np.add(sums[:, here], difference[:, k, None], out=sums[:, with_k])
+            np.add(sums[here], difference[k], out=sums[with_k])
         np.minimum(lowest, sums, out=lowest)
     # All classes together have probability 1, up to rounding that must not count.
-    sizes: Floats = (lowest[:, :-1] * factors[:-1]).sum(axis=1)
+    sizes: Floats = (lowest[:-1] * factors[:-1, None]).sum(axis=0)
     return sizes.clip(min=0.0)
 
 
 def _with_rare_classes_merged(members: Floats) -> Floats:
     """The most probable classes of each instance, and all others as one."""
-    order = np.argsort(-members.max(axis=1), axis=1, kind="stable")[:, None, :]
-    ranked = np.take_along_axis(members, order, axis=2)
-    kept, others = ranked[..., : MAX_CLASSES - 1], ranked[..., MAX_CLASSES - 1 :]
-    return np.concatenate([kept, others.sum(axis=2, keepdims=True)], axis=2)
+    order = np.argsort(-members.max(axis=0), axis=0, kind="stable")[None]
+    ranked = np.take_along_axis(members, order, axis=1)
+    kept, others = ranked[:, : MAX_CLASSES - 1], ranked[:, MAX_CLASSES - 1 :]
+    return np.concatenate([kept, others.sum(axis=1, keepdims=True)], axis=1)
