@@ -8,7 +8,6 @@ import itertools
 import math
 
 import numpy as np
-from scipy.special import gammaincc
 
 # Hosmer-Lemeshow ------------------------------------------------------------------------------
 
@@ -66,11 +65,6 @@ def hosmer_lemeshow_textbook(p: np.ndarray, y: np.ndarray, n_bins: int) -> float
         mean = expected / size
         total += (observed - expected) ** 2 / (size * mean * (1 - mean))
     return total
-
-
-def chi2_tail(statistic: float, degrees_of_freedom: int) -> float:
-    """P(chi2 >= statistic) as an incomplete gamma function."""
-    return float(gammaincc(degrees_of_freedom / 2, statistic / 2))
 
 
 # SKCE -----------------------------------------------------------------------------------------

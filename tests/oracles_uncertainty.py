@@ -5,12 +5,11 @@ Nothing of the package is imported here. `members` is (n_members, n_classes): on
 
 import itertools
 import math
-import warnings
 from collections.abc import Iterator
 
 import numpy as np
 from scipy.integrate import quad
-from scipy.optimize import brentq, linprog, minimize
+from scipy.optimize import brentq, linprog
 
 
 def entropy(p: np.ndarray) -> float:
@@ -109,34 +108,12 @@ def merged(members: np.ndarray, n_kept: int = 15, lowest_first: bool = True) -> 
 def upper_entropy(members: np.ndarray, tolerance: float = 1e-10) -> tuple[float, float]:
     """(attained, bound): the largest entropy lies between the two.
 
-    SLSQP gives weights, pairwise Frank-Wolfe steps with an exact line search improve them. The
+    Pairwise Frank-Wolfe steps with an exact line search, from the mean. The
     bound is the Frank-Wolfe certificate H(p) + max_m <grad H(p), p_m - p>, which is also the largest
     cross-entropy max_m -<p_m, log p>: no point of the hull can have more entropy than that.
     """
     members = members[:, members.max(axis=0) > 0]
-    n_members = len(members)
-
-    def negative(weights: np.ndarray) -> float:
-        return -entropy(np.maximum(weights, 0) @ members)
-
-    def slope(weights: np.ndarray) -> np.ndarray:
-        p = np.maximum(np.maximum(weights, 0) @ members, 1e-300)
-        return members @ (np.log(p) + 1)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = minimize(
-            negative,
-            np.full(n_members, 1 / n_members),
-            jac=slope,
-            bounds=[(0, 1)] * n_members,
-            constraints={"type": "eq", "fun": lambda w: w.sum() - 1, "jac": np.ones_like},
-            method="SLSQP",
-            options={"ftol": 1e-14, "maxiter": 200},
-        ).x
-    weights = np.maximum(found, 0) if np.all(np.isfinite(found)) else np.ones(n_members)
-    # A little of every member, so that no class that some member supports has probability 0.
-    weights = 0.999 * weights / weights.sum() + 0.001 / n_members
+    weights = np.full(len(members), 1 / len(members))
     for _ in range(20_000):
         p = weights @ members
         scores = -members @ np.log(p)

@@ -2,10 +2,12 @@
 
 import math
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.special import gammaincc
 from scipy.stats import binom, binomtest, chi2
 
 import hullcal as hc
@@ -13,8 +15,6 @@ import oracles_classical as oracle
 from oracles import draw_labels
 
 ALPHA = 0.05
-KERNELS = ("exponential", "gaussian")
-ESTIMATORS = ("ul", "uq", "b")
 
 
 def smooth(seed, n=60, k=3, concentration=1.0):
@@ -42,8 +42,7 @@ def quiet(test, *data, **options):
 
 
 @pytest.mark.parametrize("data", [smooth, coarse])
-@pytest.mark.parametrize("k", [2, 3, 5])
-@pytest.mark.parametrize("n_bins", [1, 2, 3, 7, 10])
+@pytest.mark.parametrize(("k", "n_bins"), [(2, 10), (3, 1), (3, 7), (5, 3)])
 def test_hosmer_lemeshow_against_the_oracle(data, k, n_bins):
     for seed in range(4):
         probs, labels = data(seed, k=k)
@@ -51,12 +50,11 @@ def test_hosmer_lemeshow_against_the_oracle(data, k, n_bins):
         expected = oracle.hosmer_lemeshow(probs, labels, n_bins)
         assert result.statistic == pytest.approx(expected, rel=1e-10, abs=1e-10)
         assert result.degrees_of_freedom == (k - 1) * n_bins
-        assert result.pvalue == pytest.approx(
-            oracle.chi2_tail(expected, (k - 1) * n_bins), rel=1e-8, abs=1e-300
-        )
+        tail = gammaincc((k - 1) * n_bins / 2, expected / 2)
+        assert result.pvalue == pytest.approx(tail, rel=1e-8, abs=1e-300)
 
 
-@pytest.mark.parametrize(("n", "n_bins"), [(60, 10), (60, 6), (40, 4), (21, 7)])
+@pytest.mark.parametrize(("n", "n_bins"), [(60, 10), (21, 7)])
 def test_two_classes_give_the_textbook_statistic(n, n_bins):
     for seed in range(5):
         probs, labels = smooth(seed, n=n, k=2)
@@ -86,8 +84,7 @@ def test_what_is_called_impossible_counts_nothing_until_it_happens():
 # Hosmer-Lemeshow: degrees of freedom, refusals, the result
 
 
-@pytest.mark.parametrize("k", [2, 3, 4])
-@pytest.mark.parametrize("n_bins", [3, 5, 10])
+@pytest.mark.parametrize(("k", "n_bins"), [(2, 3), (4, 10)])
 def test_a_fitted_model_costs_two_bins_per_free_class(k, n_bins):
     probs, labels = smooth(1, k=k)
     held_out = quiet(hc.classical.hosmer_lemeshow, probs, labels, n_bins=n_bins)
@@ -124,10 +121,9 @@ def bins_of_twenty(low, n_low):
 @pytest.mark.parametrize(("low", "n_low"), [(0.3, 5), (0.2, 4), (0.2, 5), (0.04, 1)])
 def test_cells_below_one_or_a_fifth_below_five_are_worth_a_warning(low, n_low):
     data = bins_of_twenty(low, n_low)
-    if (low, n_low) in [(0.3, 5), (0.2, 4)]:  # at most 4 of 20 cells expect 20 * .2 = 4
-        hc.classical.hosmer_lemeshow(*data)
-        return
-    with pytest.warns(hc.HullcalWarning, match="expected counts are below 5"):
+    enough = (low, n_low) in [(0.3, 5), (0.2, 4)]  # at most 4 of 20 cells expect 20 * .2 = 4
+    said = pytest.warns(hc.HullcalWarning, match="expected counts are below 5")
+    with nullcontext() if enough else said:
         hc.classical.hosmer_lemeshow(*data)
 
 
@@ -166,8 +162,7 @@ def test_the_resampling_test_is_the_test_of_a_set_of_one(measure):
 
 
 @pytest.mark.parametrize("data", [smooth, coarse])
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("bandwidth", [0.2, 1.0])
+@pytest.mark.parametrize(("kernel", "bandwidth"), [("exponential", 0.2), ("gaussian", 1.0)])
 def test_the_asymptotic_test_against_the_oracle(data, kernel, bandwidth):
     for seed in range(4):
         probs, labels = data(seed, n=41)
@@ -177,21 +172,14 @@ def test_the_asymptotic_test_against_the_oracle(data, kernel, bandwidth):
         assert result.pvalue == pytest.approx(oracle.asymptotic_pvalue(h), rel=1e-8)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_the_distribution_free_test_against_the_oracle(estimator, kernel):
+@pytest.mark.parametrize("estimator", ["ul", "uq", "b"])
+def test_the_distribution_free_test_against_the_oracle(estimator):
     for seed in range(4):
         probs, labels = smooth(seed, n=41)
         labels = np.where(np.arange(41) % 4 == 0, labels, 0)  # class 0 far too often
-        result = quiet(
-            hc.classical.skce_test,
-            probs,
-            labels,
-            estimator=estimator,
-            method="distribution_free",
-            kernel=kernel,
-        )
-        expected = oracle.skce(oracle.skce_terms(probs, labels, 1.0, kernel), estimator)
+        options = {"estimator": estimator, "method": "distribution_free"}
+        result = quiet(hc.classical.skce_test, probs, labels, **options)
+        expected = oracle.skce(oracle.skce_terms(probs, labels), estimator)
         assert result.statistic == pytest.approx(expected, rel=1e-10, abs=1e-14)
         bound = oracle.distribution_free_pvalue(estimator, 41, expected)
         assert result.pvalue == pytest.approx(bound, rel=1e-9)
@@ -202,7 +190,7 @@ def test_the_distribution_free_test_against_the_oracle(estimator, kernel):
 # SKCE: the bootstrap against every possible resample
 
 
-@pytest.mark.parametrize("seed", [0, 1, 3, 6])
+@pytest.mark.parametrize("seed", [0, 3])
 def test_the_bootstrap_p_value_estimates_that_of_all_resamples(seed):
     n, n_resamples = 5, 4999
     rng = np.random.default_rng(seed)
@@ -213,15 +201,8 @@ def test_the_bootstrap_p_value_estimates_that_of_all_resamples(seed):
     assert everything.mean() == pytest.approx(0.0, abs=1e-12)  # what recentring is for
     exact = float(np.mean(everything >= observed - 1e-12))
     assert 0.02 < exact < 0.98
-    result = quiet(
-        hc.classical.skce_test,
-        probs,
-        labels,
-        estimator="uq",
-        method="bootstrap",
-        n_resamples=n_resamples,
-        rng=seed,
-    )
+    options = {"estimator": "uq", "method": "bootstrap", "n_resamples": n_resamples}
+    result = quiet(hc.classical.skce_test, probs, labels, **options, rng=seed)
     count = result.pvalue * (n_resamples + 1) - 1
     assert count == pytest.approx(round(count), abs=1e-6)
     assert binomtest(round(count), n_resamples, exact).pvalue > 1e-3
@@ -236,34 +217,30 @@ def test_the_bootstrap_p_value_estimates_that_of_all_resamples(seed):
 )
 def test_a_combination_without_theory_is_refused_in_both_names(estimator, method):
     probs, labels = smooth(0)
-    with pytest.raises(hc.InvalidInputError) as caught:
+    said = f"`method` `{method}` needs estimator .*; got estimator `{estimator}`"
+    with pytest.raises(hc.InvalidInputError, match=said):
         hc.classical.skce_test(probs, labels, estimator=estimator, method=method)
-    assert repr(estimator)[1:-1] in str(caught.value)
-    assert method in str(caught.value)
-    assert "estimator" in str(caught.value)
-    assert "method" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"estimator": "ux"}, {"method": "exact"}, {"kernel": "linear"}, {"bandwidth": 0.0}],
-)
-def test_unknown_options_are_refused_by_name(options):
+def test_unknown_options_are_refused_by_name():
     probs, labels = smooth(0)
-    with pytest.raises(hc.InvalidInputError, match=next(iter(options))):
-        hc.classical.skce_test(probs, labels, **options)
+    for name, value in {
+        "estimator": "ux",
+        "method": "exact",
+        "kernel": "linear",
+        "bandwidth": 0,
+    }.items():
+        with pytest.raises(hc.InvalidInputError, match=name):
+            hc.classical.skce_test(probs, labels, **{name: value})
 
 
-@pytest.mark.parametrize(
-    ("estimator", "method"),
-    [
-        ("ul", "asymptotic"),
-        ("uq", "bootstrap"),
-        ("ul", "distribution_free"),
-        ("uq", "distribution_free"),
-        ("b", "distribution_free"),
-    ],
-)
+SKCE_TESTS = [
+    *(("ul", "asymptotic"), ("uq", "bootstrap")),
+    *((estimator, "distribution_free") for estimator in ("ul", "uq", "b")),
+]
+
+
+@pytest.mark.parametrize(("estimator", "method"), SKCE_TESTS)
 def test_certain_and_right_gives_no_evidence_at_all(estimator, method):
     labels = np.arange(40) % 3
     result = hc.classical.skce_test(
@@ -306,18 +283,22 @@ PUBLISHED = [
     ("densenet121", "uq", "distribution_free", 0.00013014214272447108, 0.9999894144452068),
     ("mobilenet_v2", "uq", "distribution_free", 0.00019108966621409577, 0.9999771782225871),
     ("resnet_orig", "uq", "distribution_free", 0.00040901304129217786, 0.9998954481734563),
-    ("densenet121", "ul", "distribution_free", -0.00034300214660923725, 1.0),
-    ("mobilenet_v2", "ul", "distribution_free", -4.487736692275322e-5, 1.0),
     ("resnet_orig", "ul", "distribution_free", 0.0004082206858650098, 0.9998958528434616),
 ]
 
 
-@pytest.mark.skipif(not DATA.exists(), reason=f"the predictions {DATA.name} are absent")
-@pytest.mark.parametrize(("name", "estimator", "method", "statistic", "pvalue"), PUBLISHED)
-def test_skce_against_published_results(name, estimator, method, statistic, pvalue):
+@pytest.fixture(scope="module")
+def networks():
+    if not DATA.exists():
+        pytest.skip(f"the predictions {DATA.name} are absent")
     with np.load(DATA) as stored:
-        member = stored["members"].tolist().index(name)
-        data = stored["probs"][:, member].astype(float), stored["labels"].astype(int)
+        return stored["probs"], stored["labels"].astype(int), stored["members"].tolist()
+
+
+@pytest.mark.parametrize(("name", "estimator", "method", "statistic", "pvalue"), PUBLISHED)
+def test_skce_against_published_results(networks, name, estimator, method, statistic, pvalue):
+    probs, labels, members = networks
+    data = probs[:, members.index(name)].astype(float), labels
     options = {"estimator": estimator, "method": method, "bandwidth": BANDWIDTH[name]}
     result = hc.classical.skce_test(*data, **options)
     # The estimate is a difference of terms near 1 whose predictions were published as decimals.
@@ -329,31 +310,16 @@ def test_skce_against_published_results(name, estimator, method, statistic, pval
 
 N_SETS = 300
 MOST = binom.ppf(0.99, N_SETS, ALPHA)  # what a test that keeps its level exceeds once in a hundred
-SKCE_TESTS = [
-    ("ul", "asymptotic"),
-    ("uq", "bootstrap"),
-    ("ul", "distribution_free"),
-    ("uq", "distribution_free"),
-    ("b", "distribution_free"),
-]
 
 
-def honest(probs):
-    return probs
-
-
-def tilted(probs):
-    """Forecasts overstate class 0: its true odds are a fifth of what they say."""
-    return probs * [0.2, 1, 1]
-
-
-def rejections(test, truth, n_sets=N_SETS, concentration=1.0):
+def rejections(test, odds=(1.0, 1.0, 1.0), n_sets=N_SETS):
+    """How often a test rejects if the true odds of classes are these times what forecasts say."""
     count = 0
     for d in range(n_sets):
         rng = np.random.default_rng([2023, d])
-        probs = rng.dirichlet(np.full(3, concentration), size=200)
-        weights = truth(probs)
-        labels = draw_labels(rng, weights / weights.sum(axis=1, keepdims=True))
+        probs = rng.dirichlet(np.ones(3), size=200)
+        truth = probs * odds
+        labels = draw_labels(rng, truth / truth.sum(axis=1, keepdims=True))
         count += bool(test(probs, labels, d).pvalue <= ALPHA)
     return count
 
@@ -362,41 +328,28 @@ def hosmer_lemeshow(**options):
     return lambda probs, labels, d: quiet(hc.classical.hosmer_lemeshow, probs, labels, **options)
 
 
-def resampling(probs, labels, d):
-    return hc.classical.resampling_test(probs, labels, n_resamples=39, rng=d)
-
-
-def skce(estimator, method):
-    options = {"estimator": estimator, "method": method, "n_resamples": 99}
+def skce(estimator, method, n_resamples=39):
+    options = {"estimator": estimator, "method": method, "n_resamples": n_resamples}
     return lambda probs, labels, d: hc.classical.skce_test(probs, labels, rng=d, **options)
 
 
-@pytest.mark.parametrize("n_bins", [5, 10])
-def test_hosmer_lemeshow_keeps_its_level_on_held_out_rows(n_bins):
-    assert rejections(hosmer_lemeshow(n_bins=n_bins), honest) <= MOST
-
-
-def test_fitted_degrees_of_freedom_are_too_few_for_held_out_rows():
+def test_hosmer_lemeshow_keeps_its_level_on_held_out_rows_alone():
+    held_out = rejections(hosmer_lemeshow(n_bins=5))
+    assert held_out <= MOST
     # A control: nothing was fitted to these rows, so that the level of `fitted=True` must break.
-    fitted = rejections(hosmer_lemeshow(n_bins=5, fitted=True), honest)
-    assert fitted > MOST
-    assert fitted > rejections(hosmer_lemeshow(n_bins=5), honest)
-
-
-def test_the_resampling_test_keeps_its_level():
-    assert rejections(resampling, honest) <= MOST
+    fitted = rejections(hosmer_lemeshow(n_bins=5, fitted=True))
+    assert fitted > max(MOST, held_out)
 
 
 @pytest.mark.parametrize(("estimator", "method"), SKCE_TESTS)
 def test_the_tests_of_skce_keep_their_level(estimator, method):
-    count = rejections(skce(estimator, method), honest)
-    assert count <= MOST
-    if method == "distribution_free":
-        assert count == 0  # a bound that holds for every distribution is far from this one
+    # A bound that holds for every distribution is far from this one.
+    most = 0 if method == "distribution_free" else MOST
+    assert rejections(skce(estimator, method)) <= most
 
 
 @pytest.mark.parametrize(
-    ("estimator", "method", "least"), [("ul", "asymptotic", 30), ("uq", "bootstrap", 90)]
+    ("estimator", "method", "least"), [("ul", "asymptotic", 15), ("uq", "bootstrap", 45)]
 )
 def test_an_overstated_class_is_seen_by_skce(estimator, method, least):
-    assert rejections(skce(estimator, method), tilted, n_sets=100) > least
+    assert rejections(skce(estimator, method), odds=(0.2, 1.0, 1.0), n_sets=50) > least

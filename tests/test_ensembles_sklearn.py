@@ -12,7 +12,6 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.cluster import KMeans
 from sklearn.datasets import make_classification
 from sklearn.ensemble import (
     AdaBoostClassifier,
@@ -86,11 +85,10 @@ AVERAGED = {
 }
 
 
-@pytest.mark.parametrize("labels", [NAMES, Y + 1], ids=["words", "numbers from 1"])
 @pytest.mark.parametrize("kind", AVERAGED)
-def test_the_mean_of_the_members_is_what_the_model_predicts(kind, labels):
+def test_the_mean_of_the_members_is_what_the_model_predicts(kind):
     given, names = AVERAGED[kind]
-    model = fit(clone(given), labels)
+    model = fit(clone(given))
     members = members_from(model, X[NEW])
     assert members.members == names
     if kind in ("random forest", "bagging"):
@@ -108,12 +106,8 @@ def test_stages_of_gradient_boosting_are_evenly_spaced_and_end_with_the_model(ki
     model = fit(kind(random_state=0, **{size[kind]: 9}))
     members = members_from(model, X[NEW], n_stages=4)
     assert members.members == ("after 3", "after 5", "after 7", "after 9")
-    every = list(model.staged_predict_proba(X[NEW]))
-    for m, number in enumerate([3, 5, 7, 9]):
-        np.testing.assert_allclose(members.probs[:, m], every[number - 1], rtol=0, atol=1e-12)
-    np.testing.assert_allclose(
-        members.probs[:, -1], model.predict_proba(X[NEW]), rtol=0, atol=1e-12
-    )
+    every = np.stack(list(model.staged_predict_proba(X[NEW])), axis=1)
+    np.testing.assert_allclose(members.probs, every[:, [2, 4, 6, 8]], rtol=0, atol=1e-12)
     assert members_from(model, X[NEW], n_stages=20).n_members == 9
     assert members_from(model, X[NEW], n_stages=1).members == ("after 9",)
 
@@ -197,23 +191,26 @@ def test_single_precision_is_mended_before_it_is_taken_for_double():
 
 
 @pytest.mark.parametrize("labels", [NAMES, Y, Y + 1, Y * 1.0, -Y, Y == 0], ids=str)
-def test_a_test_takes_set_and_labels_as_they_come(labels):
+def test_a_set_takes_its_labels_as_they_come(labels):
     """Numbers are names to a set whose classes are numbers; positions would be misread there."""
     model = fit(small_forest(), labels)
     members, read = members_from(model, X[NEW], labels[NEW])
     by_hand = [model.classes_.tolist().index(label) for label in labels[NEW].tolist()]
     np.testing.assert_array_equal(members.labels(read), by_hand)
-    result = hc.calibration_test(members, read, n_resamples=19, rng=0)
-    plain = hc.calibration_test(members.probs, np.array(by_hand), n_resamples=19, rng=0)
-    assert result.pvalue == plain.pvalue
 
 
-@pytest.mark.parametrize("kind", [*AVERAGED, "boosted"])
-def test_data_frames_are_taken_without_a_warning(kind):
+BOOSTED = AdaBoostClassifier(n_estimators=3, random_state=0)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [*(AVERAGED[kind][0] for kind in ("random forest", "bagging of columns", "voting")), BOOSTED],
+    ids=lambda given: type(given).__name__,
+)
+def test_data_frames_are_taken_without_a_warning(given):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=list("uvwxyz"))
-    boosted = AdaBoostClassifier(n_estimators=3, random_state=0)
-    model = clone(AVERAGED[kind][0] if kind in AVERAGED else boosted)
+    model = clone(given)
     expected = members_from(fit(model), X[NEW]).probs
     model.fit(frame[FITTED], NAMES[FITTED])
     np.testing.assert_array_equal(members_from(model, frame[NEW]).probs, expected)
@@ -222,14 +219,8 @@ def test_data_frames_are_taken_without_a_warning(kind):
 
 
 def test_a_model_that_is_not_fitted_is_scikit_learns_own_error():
-    pipeline, search = make_pipeline(StandardScaler(), GaussianNB()), GridSearchCV(GaussianNB(), {})
-    for model in (
-        small_forest(),
-        VotingClassifier(named_models()),
-        pipeline,
-        search,
-        [GaussianNB()],
-    ):
+    pipeline = make_pipeline(StandardScaler(), GaussianNB())
+    for model in (small_forest(), VotingClassifier(named_models()), pipeline, [GaussianNB()]):
         with pytest.raises(NotFittedError):
             members_from(model, X)
 
@@ -239,9 +230,7 @@ def test_a_model_that_is_not_fitted_is_scikit_learns_own_error():
     [
         (RandomForestRegressor(n_estimators=2), "RandomForestRegressor, which has no `classes_`"),
         (make_pipeline(StandardScaler(), LinearRegression()), "Pipeline, which has no `classes_`"),
-        (KMeans(2, n_init=1), "KMeans, which has no `classes_`"),
         (GridSearchCV(GaussianNB(), {}, refit=False, cv=2), "`refit=True`"),
-        (LinearSVC(), "LinearSVC without it.*CalibratedClassifierCV"),
         (BaggingClassifier(LinearSVC(), n_estimators=2), "'bag 0', a LinearSVC without it"),
     ],
     ids=lambda value: type(value).__name__,
@@ -309,10 +298,7 @@ def test_the_whole_module_is_loaded_late_and_says_what_is_missing():
 @pytest.mark.filterwarnings("ignore::hullcal.HullcalWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks(
-    [
-        WeightedEnsembleClassifier(random_state=0),
-        WeightedEnsembleClassifier(BaggingClassifier(LogisticRegression(), 3), random_state=0),
-    ]
+    [WeightedEnsembleClassifier(BaggingClassifier(LogisticRegression(), 3), random_state=0)]
 )
 def test_scikit_learns_own_checks_pass(estimator, check):
     check(estimator)
@@ -370,7 +356,7 @@ class Recorder(GaussianNB):
 
 def test_a_class_of_one_row_is_fitted_on():
     labels = np.array(["rare"] + ["a"] * 20 + ["b"] * 20)
-    for seed in range(5):
+    for seed in range(3):
         model = WeightedEnsembleClassifier(Recorder(), random_state=seed)
         model.fit(np.arange(41.0)[:, None], labels)
         assert 0 in model.estimator_.rows_
@@ -386,10 +372,6 @@ def test_more_classes_than_room_are_split_without_shares():
     assert model.predict_proba([[0.0]]).shape == (1, 8)
 
 
-def brier_score(p, labels):
-    return ((p - np.eye(p.shape[1])[labels]) ** 2).sum(axis=1).mean()
-
-
 def slopes(objective, probs, labels, weights):
     """How a score changes with each weight, written out."""
     mixed = np.tensordot(probs, weights, axes=(1, 0))
@@ -400,7 +382,7 @@ def slopes(objective, probs, labels, weights):
 
 
 @pytest.mark.parametrize("objective", ["log_score", "brier_score"])
-@pytest.mark.parametrize("n_members", [2, 7, 30])
+@pytest.mark.parametrize("n_members", [2, 30])
 def test_weights_of_a_proper_score_reach_its_minimum(objective, n_members):
     """A certificate: a convex score falls to no member faster than by its slope there."""
     bags = BaggingClassifier(GaussianNB(), n_members, max_features=3, random_state=1)
@@ -413,12 +395,12 @@ def test_weights_of_a_proper_score_reach_its_minimum(objective, n_members):
     assert model.result_.measure == "ece_conf"
 
 
-@pytest.mark.parametrize("n_impossible", [2, 20])
-def test_the_log_score_leaves_out_rows_that_no_member_thinks_possible(n_impossible):
-    models = {"sure": Fixed([0, 1], [1.0, 0.0]), "nearly": Fixed([0, 1], [1.0, 0.0])}
+def test_the_log_score_leaves_out_rows_that_no_member_thinks_possible():
+    models = [Fixed([0, 1], [1.0, 0.0])] * 2
     model = WeightedEnsembleClassifier(models, prefit=True, objective="log_score", random_state=0)
-    model.fit(np.zeros((20, 1)), [0] * (20 - n_impossible) + [1] * n_impossible)
-    np.testing.assert_allclose(model.weights_, [0.5, 0.5])
+    for n_impossible in (2, 20):
+        model.fit(np.zeros((20, 1)), np.arange(20) < n_impossible)
+        np.testing.assert_allclose(model.weights_, [0.5, 0.5])
 
 
 def test_fitted_models_are_weighted_on_all_rows():
@@ -464,10 +446,8 @@ def test_it_works_inside_pipelines_and_searches():
     ("options", "message"),
     [
         ({"objective": "logscore"}, '`objective` must be "log_score", "brier_score" or a measure'),
-        ({"null": "recentred"}, "Unknown null .*Did you mean recentered"),
         ({"objective": lambda p, y: 0.1, "null": "recentered"}, "needs a residual vector"),
         ({"holdout": 1.0}, "`holdout` must lie strictly between 0 and 1"),
-        ({"alpha": 0}, "`alpha`"),
         ({"n_resamples": 0}, "`n_resamples`"),
         ({"n_stages": 0}, "`n_stages` must be an integer"),
         ({"minimizer": "newton"}, "Unknown minimizer 'newton'"),

@@ -6,8 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import hullcal as hc
 from oracles_uncertainty import distance_to_hull
@@ -19,8 +17,8 @@ def probs_of(seed=0, n=20, m=4, k=3, concentration=1.0):
     return np.random.default_rng([seed, n, m, k]).dirichlet(np.full(k, concentration), size=(n, m))
 
 
-def labels_of(seed=0, n=20, k=3):
-    return np.random.default_rng([seed, n, k]).integers(k, size=n)
+def members(dtype="float64"):
+    return probs_of().astype(dtype)
 
 
 # The members' names
@@ -48,13 +46,11 @@ def test_names_that_do_not_fit_are_refused(names):
     ("which", "expected"),
     [
         ([2, 0], [2, 0]),
-        (np.array([3]), [3]),
+        (np.array([-1]), [3]),
+        ("beech", [1]),
         (["dogwood", "ash"], [3, 0]),
-        (("beech",), [1]),
-        (slice(1, 3), [1, 2]),
         (slice(None, None, -1), [3, 2, 1, 0]),
         ([True, False, True, False], [0, 2]),
-        (np.array([False, False, False, True]), [3]),
     ],
     ids=str,
 )
@@ -76,7 +72,7 @@ def test_a_subset_keeps_the_classes():
 
 @pytest.mark.parametrize(
     "which",
-    [[], slice(2, 2), [False] * 4, [4], [-5], [0, 17], [True, False], ["elm"], ["ash", "elm"]],
+    [[], slice(2, 2), [False] * 4, [4], [-5], [0, -4], [True, False], ["ash", "elm"]],
     ids=str,
 )
 def test_a_choice_of_no_member_is_refused(which):
@@ -95,21 +91,8 @@ def test_two_classes_are_an_interval_that_ends_a_billionth_beyond_its_edge():
         assert hull.contains([p, 1 - p]).tolist() == [False]
 
 
-@pytest.mark.parametrize("n_members", [2, 6])
-def test_members_on_one_line_are_a_segment(n_members):
-    ends = np.array([[0.6, 0.3, 0.1], [0.2, 0.3, 0.5]])
-    steps = np.linspace(0, 1, n_members)[:, None]
-    hull = hc.ClassifierSet((steps * ends[0] + (1 - steps) * ends[1])[None])
-    for t in (0.0, 0.25, 1 / 3, 1.0):
-        assert hull.contains(t * ends[0] + (1 - t) * ends[1]).tolist() == [True]
-    for off in ([1e-6, -1e-6, 0], [0, 1e-6, -1e-6]):
-        assert hull.contains(0.4 * ends[0] + 0.6 * ends[1] + off).tolist() == [False]
-    for t in (-1e-5, 1 + 1e-5):
-        assert hull.contains(t * ends[0] + (1 - t) * ends[1]).tolist() == [False]
-
-
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize(("m", "k"), [(1, 3), (2, 2), (3, 3), (3, 6), (10, 3), (10, 10), (25, 4)])
+@pytest.mark.parametrize(("m", "k"), [(1, 3), (2, 2), (3, 6), (25, 4)])
 def test_vertices_and_the_mean_and_every_combination_are_inside(m, k, dtype):
     probs = probs_of(2, n=15, m=m, k=k).astype(dtype)
     hull = hc.ClassifierSet(probs)
@@ -132,7 +115,7 @@ def test_probabilities_below_a_billionth_count():
 
 @pytest.mark.parametrize(
     ("seed", "n", "m", "k", "concentration"),
-    [(11, 1000, 10, 10, 0.02), (16, 5000, 3, 3, 0.1), (19, 5000, 3, 3, 0.1)],
+    [(11, 1000, 10, 10, 0.02), (16, 5000, 3, 3, 0.1)],
     ids=str,
 )
 def test_combinations_are_inside_in_thousands_of_instances(seed, n, m, k, concentration):
@@ -143,7 +126,7 @@ def test_combinations_are_inside_in_thousands_of_instances(seed, n, m, k, concen
     assert hc.ClassifierSet(probs).contains(points).all()
 
 
-@pytest.mark.parametrize("spread", [1e-3, 1e-6, 1e-8, 1e-12])
+@pytest.mark.parametrize("spread", [1e-3, 1e-12])
 def test_members_that_nearly_coincide_are_still_a_hull(spread):
     probs = (1 - spread) * probs_of(12, n=50, m=1, k=4) + spread * probs_of(13, n=50, m=6, k=4)
     probs /= probs.sum(axis=2, keepdims=True)
@@ -172,7 +155,7 @@ def test_one_point_is_compared_with_every_instance_and_has_the_shape_of_a_row():
 # What the hull holds, against a linear program
 
 
-@pytest.mark.parametrize(("m", "k"), [(2, 2), (3, 3), (6, 3), (4, 4), (12, 5), (3, 5), (10, 10)])
+@pytest.mark.parametrize(("m", "k"), [(2, 2), (6, 3), (12, 5), (3, 5)])
 def test_contains_against_the_linear_program(m, k):
     rng = np.random.default_rng([m, k])
     probs = rng.dirichlet(np.ones(k), size=(30, m))
@@ -186,28 +169,6 @@ def test_contains_against_the_linear_program(m, k):
             # Within the solver's tolerance of the edge it cannot say.
             assert not 2e-9 < distance < 1e-6
             assert answer == (distance <= 2e-9)
-
-
-@pytest.mark.parametrize(("m", "k"), [(3, 3), (6, 3), (4, 4), (12, 5)])
-def test_a_millionth_beyond_the_boundary_is_outside(m, k):
-    # From the mean towards a corner: bisect for the boundary, then a step to either side.
-    rng = np.random.default_rng([m, k, 1])
-    probs = rng.dirichlet(np.ones(k), size=(6, m))
-    inner, outer = [], []
-    for members in probs:
-        start, corner = members.mean(axis=0), np.eye(k)[rng.integers(k)]
-        low, high = 0.0, 1.0
-        for _ in range(40):
-            middle = (low + high) / 2
-            inside = distance_to_hull(members, start + middle * (corner - start)) <= 1e-9
-            low, high = (middle, high) if inside else (low, middle)
-        inner.append(start + (low - 1e-6) * (corner - start))
-        beyond = start + (low + 1e-4) * (corner - start)
-        assert distance_to_hull(members, beyond) > 1e-6
-        outer.append(beyond)
-    hull = hc.ClassifierSet(probs)
-    assert hull.contains(np.array(inner)).all()
-    assert not hull.contains(np.array(outer)).any()
 
 
 # Scores, by hand
@@ -248,17 +209,16 @@ def test_a_label_that_was_called_impossible_has_an_infinite_log_score():
 
 # Scores, in general
 
-SCORES = ("accuracy", "log_score", "brier_score")
 
-
-@pytest.mark.parametrize("name", SCORES)
-def test_weights_and_labels_of_a_score_are_checked(name):
-    score = getattr(hc.ClassifierSet(probs_of()), name)
-    for weights in ("median", [0.5, 0.5], [2, -1, 0, 0]):
-        with pytest.raises(hc.InvalidInputError, match="`weights`"):
-            score(labels_of(), weights=weights)
-    with pytest.raises(hc.InvalidInputError, match="`labels`"):
-        score(labels_of()[:5])
+def test_weights_and_labels_of_a_score_are_checked():
+    labels = np.arange(20) % 3
+    for name in ("accuracy", "log_score", "brier_score"):
+        score = getattr(hc.ClassifierSet(members()), name)
+        for weights in ("median", [0.5, 0.5], [2, -1, 0, 0]):
+            with pytest.raises(hc.InvalidInputError, match="`weights`"):
+                score(labels, weights=weights)
+        with pytest.raises(hc.InvalidInputError, match="`labels`"):
+            score(labels[:5])
 
 
 def test_saturated_members_are_in_their_own_hull():
@@ -272,10 +232,6 @@ def test_saturated_members_are_in_their_own_hull():
 # Members and their mixtures
 
 
-def members(dtype="float64"):
-    return np.random.default_rng(0).dirichlet(np.ones(3), size=(20, 4)).astype(dtype)
-
-
 def test_the_members_are_a_read_only_view():
     given = members()
     hull = hc.ClassifierSet(given)
@@ -286,10 +242,10 @@ def test_the_members_are_a_read_only_view():
         hull.probs[0, 0, 0] = 1
 
 
-@pytest.mark.parametrize("name", ["probs", "classes", "notes", "n_samples", "anything"])
-def test_a_set_cannot_be_changed(name):
-    with pytest.raises((dataclasses.FrozenInstanceError, AttributeError)):
-        setattr(hc.ClassifierSet(members()), name, None)
+def test_a_set_cannot_be_changed():
+    for name in ("probs", "n_samples", "anything"):
+        with pytest.raises((dataclasses.FrozenInstanceError, AttributeError)):
+            setattr(hc.ClassifierSet(members()), name, None)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -303,14 +259,11 @@ def test_a_vertex_is_its_member_bit_for_bit(dtype):
         assert mixed.tobytes() == probs[:, m, :].astype(np.float64).tobytes()
 
 
-@given(st.lists(st.integers(0, 5), min_size=4, max_size=4).filter(any))
-def test_a_mixture_is_the_weighted_sum(counts):
-    weights = np.array(counts) / sum(counts)
-    expected = np.zeros((20, 3))
-    for m in range(4):
-        expected += weights[m] * members("float32")[:, m, :].astype(float)
-    mixed = hc.ClassifierSet(members("float32")).mix(weights)
-    np.testing.assert_allclose(mixed, expected, rtol=0, atol=1e-15)
+def test_a_mixture_is_the_weighted_sum():
+    for weights in ([0.25, 0.25, 0.5, 0.0], [0.0, 0.0, 0.75, 0.25]):
+        expected = np.einsum("nmk,m->nk", members("float32").astype(float), weights)
+        mixed = hc.ClassifierSet(members("float32")).mix(weights)
+        np.testing.assert_allclose(mixed, expected, rtol=0, atol=1e-15)
 
 
 def test_a_mixture_has_the_same_bits_in_any_order_of_members():
@@ -355,10 +308,8 @@ def test_a_notebook_shows_sizes_and_names_as_text():
     assert "2: &lt;b&gt;, a\N{REPLACEMENT CHARACTER}b" in page
     assert "<b>" not in page
     assert "2: x, y" in page
-    assert (
-        ", …"
-        in hc.ClassifierSet(probs.repeat(30, axis=1), members=map(str, range(60)))._repr_html_()
-    )
+    many = hc.ClassifierSet(probs.repeat(30, axis=1), members=map(str, range(60)))
+    assert ", …" in many._repr_html_()
 
 
 # Where members agree, and votes ------------------------------------------------------------------

@@ -12,8 +12,6 @@ from scipy import stats
 from hullcal import InvalidInputError
 from hullcal.simplex import dirichlet, normalise, project
 
-points = st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=9)
-
 
 def by_enumeration(point):
     """The nearest of the projections onto all faces that lie on the simplex."""
@@ -50,32 +48,15 @@ def test_the_projection_against_all_faces(m):
         np.testing.assert_allclose(project(point), by_enumeration(point), atol=1e-14)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
-@given(points)
-def test_a_projection_is_on_the_simplex_and_stays_where_it_is(point):
-    weights = project(point)
-    assert_on_the_simplex(weights)
-    np.testing.assert_allclose(project(weights), weights, atol=1e-14)
-
-
-@settings(max_examples=200, deadline=None, derandomize=True)
-@given(points, st.floats(-100.0, 100.0), st.randoms(use_true_random=False))
-def test_neither_a_common_shift_nor_another_order_changes_a_projection(point, shift, random):
-    point = np.array(point)
-    weights = project(point)
-    np.testing.assert_allclose(project(point + shift), weights, atol=1e-11)
-    order = list(range(len(point)))
-    random.shuffle(order)
-    np.testing.assert_allclose(project(point[order]), weights[order], atol=1e-12)
-
-
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.lists(st.floats(-1e30, 1e30), min_size=1, max_size=6))
 @example([1e17, 0.0])
 @example([1e16, 1e16, 0.0])
 @example([-1e17, -1e17])
-def test_a_projection_from_far_away_is_on_the_simplex(point):
-    assert_on_the_simplex(project(point))
+def test_a_projection_is_on_the_simplex_and_stays_where_it_is(point):
+    weights = project(point)
+    assert_on_the_simplex(weights)
+    np.testing.assert_allclose(project(weights), weights, atol=1e-14)
 
 
 def test_a_projection_leaves_its_input_untouched():
@@ -85,8 +66,8 @@ def test_a_projection_leaves_its_input_untouched():
     np.testing.assert_array_equal(point, [0.5, 0.9, -0.2])
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
-@given(points)
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=9))
 def test_normalised_weights_are_on_the_simplex_in_their_old_proportions(point):
     weights = normalise(point)
     assert_on_the_simplex(weights)
@@ -99,8 +80,7 @@ def test_nothing_to_normalise_gives_the_centre():
     np.testing.assert_array_equal(normalise([0.0, -1.0, 0.0, -3.0]), np.full(4, 0.25))
 
 
-@pytest.mark.parametrize("concentration", [0.5, 1.0, 3.0])
-@pytest.mark.parametrize("m", [2, 3, 6])
+@pytest.mark.parametrize(("m", "concentration"), [(2, 1.0), (3, 0.5), (6, 3.0)])
 def test_a_weight_of_a_draw_has_a_beta_distribution(m, concentration):
     draws = dirichlet(m, 4000, concentration=concentration, rng=np.random.default_rng(m))
     assert np.all(draws >= 0.0)

@@ -33,20 +33,12 @@ def all_of(probs, **options):
     return values
 
 
-def assert_bounds_enclose(probs, upper):
-    """The reported upper entropy against the certificate, instance by instance."""
-    for instance, value in zip(probs, upper, strict=True):
-        attained, bound = oracle.upper_entropy(instance)
-        assert bound - attained < 5e-9  # the oracle is worth something
-        assert attained - 1e-8 <= value <= bound + 1e-8
-
-
 # Against the oracles
 
 
 @pytest.mark.parametrize("draw", [members, coarse])
 @pytest.mark.parametrize("name", SIZES)
-@pytest.mark.parametrize(("m", "k"), [(1, 3), (2, 2), (3, 5), (6, 3), (5, 6)])
+@pytest.mark.parametrize(("m", "k"), [(2, 2), (6, 3), (5, 6)])
 def test_sizes_against_the_oracle(name, draw, m, k):
     probs = draw(1, n=6, m=m, k=k)
     expected = [getattr(oracle, name)(instance) for instance in probs]
@@ -56,7 +48,7 @@ def test_sizes_against_the_oracle(name, draw, m, k):
     np.testing.assert_allclose(values, expected, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("k", [7, 11, 16])
+@pytest.mark.parametrize("k", [7, 16])
 def test_hartley_of_many_classes_against_the_sum_over_lower_probabilities(k):
     for concentration in (0.1, 1.0):
         probs = members(2, n=3, m=5, k=k, concentration=concentration)
@@ -66,23 +58,15 @@ def test_hartley_of_many_classes_against_the_sum_over_lower_probabilities(k):
 
 
 @pytest.mark.parametrize("draw", [members, coarse])
-@pytest.mark.parametrize(("m", "k"), [(2, 2), (2, 5), (3, 3), (4, 10), (8, 3), (6, 6), (4, 40)])
-def test_upper_entropy_against_its_certificate(m, k, draw):
+@pytest.mark.parametrize(("m", "k"), [(1, 3), (2, 2), (4, 10), (8, 3), (6, 6), (4, 40)])
+def test_entropy_bounds_against_the_members_and_a_certificate(m, k, draw):
     probs = draw(4, n=5, m=m, k=k)
-    assert_bounds_enclose(probs, uncertainty.entropy_bounds(probs)[1])
-
-
-@pytest.mark.parametrize("draw", [members, coarse])
-@pytest.mark.parametrize(("m", "k"), [(1, 3), (3, 3), (5, 8)])
-def test_no_combination_has_less_entropy_than_the_lower_bound_and_a_member_attains_it(draw, m, k):
-    probs = draw(10, n=5, m=m, k=k)
-    lower, upper = uncertainty.entropy_bounds(probs)
-    weights = np.random.default_rng(0).dirichlet(np.full(m, 0.3), size=500)
-    for instance, low, high in zip(probs, lower, upper, strict=True):
-        entropies = [oracle.entropy(w @ instance) for w in weights]
-        assert low - 1e-12 <= min(entropies)
-        assert max(entropies) <= high + 1e-8
+    for instance, low, high in zip(probs, *uncertainty.entropy_bounds(probs), strict=True):
+        # Entropy is concave: no combination has less than every member.
         assert low == pytest.approx(min(oracle.entropy(p) for p in instance), abs=1e-12)
+        attained, bound = oracle.upper_entropy(instance)
+        assert bound - attained < 5e-9  # the oracle is worth something
+        assert attained - 1e-8 <= high <= bound + 1e-8
 
 
 # By hand
@@ -107,7 +91,7 @@ def test_hartley_of_three_classes_by_hand():
     assert uncertainty.generalized_hartley(probs[:, :2]) == pytest.approx([0.25], abs=1e-14)
 
 
-@pytest.mark.parametrize("k", [2, 3, 7, 16])
+@pytest.mark.parametrize("k", [2, 7, 16])
 def test_the_vacuous_set_is_as_large_as_can_be(k):
     values = all_of(np.eye(k)[None])
     assert values["generalized_hartley"] == pytest.approx([math.log2(k)], abs=1e-10)
@@ -135,8 +119,7 @@ def test_one_member_and_its_copies_are_a_point(draw):
     np.testing.assert_allclose(values["lower_entropy"], expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("draw", [members, coarse])
-@pytest.mark.parametrize("k", [2, 4, 9])
+@pytest.mark.parametrize(("draw", "k"), [(members, 9), (coarse, 4)])
 def test_a_further_member_never_makes_the_set_smaller(draw, k):
     probs = draw(14, n=20, m=7, k=k)
     before = all_of(probs[:, :1])
@@ -166,10 +149,8 @@ def test_the_names_of_members_and_classes_do_not_matter(draw):
 
 @pytest.mark.parametrize("k", [2, 5])
 def test_certainty_never_gives_what_is_not_a_number(k):
-    rng = np.random.default_rng(0)
-    certain = np.eye(k)[rng.integers(k, size=(20, 3))]
-    tiny = np.tile(np.array([[1.0] + [0.0] * (k - 1)]), (20, 1, 1))
-    tiny = np.concatenate([tiny, np.tile([5e-324] * (k - 1) + [1.0], (20, 1, 1))], axis=1)
+    certain = np.eye(k)[np.random.default_rng(0).integers(k, size=(20, 3))]
+    tiny = np.tile([[1.0, *[0.0] * (k - 1)], [*[5e-324] * (k - 1), 1.0]], (20, 1, 1))
     for probs in (certain, tiny, np.concatenate([certain, tiny], axis=1)):
         for value in all_of(probs).values():
             assert np.all(np.isfinite(value))
@@ -194,20 +175,18 @@ def test_containers_types_and_neighbours_do_not_matter():
     assert probs.flags.writeable
 
 
-@pytest.mark.parametrize("n_jobs", [2, 3, -1])
-def test_the_number_of_workers_changes_nothing(n_jobs):
-    probs = members(22, n=101, m=5, k=6)
-    one, several = all_of(probs), all_of(probs, n_jobs=n_jobs)
+def test_the_number_of_workers_changes_nothing():
+    probs = members(22, n=3001, m=5, k=6)  # two blocks
+    one, several = all_of(probs), all_of(probs, n_jobs=2)
     for name in (*SIZES, *BOUNDS):
         np.testing.assert_array_equal(one[name], several[name])
-    assert dict(uncertainty.summary(probs)) == dict(uncertainty.summary(probs, n_jobs=n_jobs))
+    assert dict(uncertainty.summary(probs)) == dict(uncertainty.summary(probs, n_jobs=-1))
 
 
 @pytest.mark.parametrize("name", [*SIZES, "entropy_bounds", "summary"])
 def test_what_is_no_set_is_refused(name):
-    for wrong in (np.full((4, 2, 3), 0.5), np.full(3, 1 / 3), members(0) * np.nan):
-        with pytest.raises(hc.InvalidInputError, match="`probs`"):
-            getattr(uncertainty, name)(wrong)
+    with pytest.raises(hc.InvalidInputError, match="`probs`"):
+        getattr(uncertainty, name)(np.full((4, 2, 3), 0.5))
 
 
 # More than sixteen classes
@@ -226,7 +205,7 @@ def approximate_hartley(probs):
         return uncertainty.generalized_hartley(probs)
 
 
-@pytest.mark.parametrize("k", [17, 20, 45])
+@pytest.mark.parametrize("k", [17, 45])
 def test_the_rarest_classes_are_merged_into_one(k):
     probs = members(25, n=4, m=4, k=k, concentration=0.3)
     expected = [oracle.generalized_hartley_by_coefficients(oracle.merged(p)) for p in probs]
@@ -254,9 +233,8 @@ def test_the_summary_averages_every_measure():
     summary = uncertainty.summary(probs)
     for name, value in all_of(probs).items():
         assert getattr(summary, name) == pytest.approx(value.mean(), rel=1e-12)
-        assert isinstance(getattr(summary, name), float)
-        assert summary[name] == getattr(summary, name)
-        assert dict(summary)[name] == getattr(summary, name)
+        assert isinstance(summary[name], float)
+        assert dict(summary)[name] == summary[name] == getattr(summary, name)
     with pytest.raises(AttributeError):
         summary.tv_diameter = 0.0
     with pytest.raises(KeyError):
@@ -269,11 +247,7 @@ def test_the_hartley_measure_of_members_that_nearly_agree_has_digits_left():
     first = rng.dirichlet(np.ones(16))
     change = rng.normal(size=16)
     change = (change - change.mean()) * first.min()
-    sizes = [
-        float(
-            hc.uncertainty.generalized_hartley(np.stack([first, first + e * change])[None])[0] / e
-        )
-        for e in (1e-3, 1e-6, 1e-9)
-    ]
-    assert sizes[1] == pytest.approx(sizes[0], rel=1e-6)
-    assert sizes[2] == pytest.approx(sizes[0], rel=1e-3)
+    shares = np.array([1e-3, 1e-6, 1e-9])
+    pairs = np.stack([np.tile(first, (3, 1)), first + shares[:, None] * change], axis=1)
+    sizes = uncertainty.generalized_hartley(pairs) / shares
+    np.testing.assert_allclose(sizes, sizes[0], rtol=1e-3)

@@ -3,11 +3,9 @@
 import ast
 import math
 import os
-import pickle
 import re
 from pathlib import Path
 
-import joblib
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -63,11 +61,6 @@ def labels_of(labels, n=4, k=3, classes=None):
 
 
 # --- messages -------------------------------------------------------------------------------------
-
-
-def test_the_error_survives_a_trip_to_another_process():
-    error = InvalidInputError("`probs` must be finite")
-    assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
 def words(node):
@@ -129,13 +122,10 @@ def test_other_shapes_are_refused(shape, word):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("dtype", EPS)
-def test_nan_and_infinity_are_refused_with_their_number_and_the_first_index(
-    bad, dtype, monkeypatch
-):
-    probs = members().astype(dtype)
+def test_nan_and_infinity_are_refused_with_their_number_and_the_first_index(bad, monkeypatch):
+    probs = members().astype(np.float32)
     probs[[13, 19], 3, 2] = bad
-    for block_bytes in (2**20, 3 * 4 * 3 * 8):  # the index counts across blocks
+    for block_bytes in (2**20, 3 * 4 * 3 * 4):  # the index counts across blocks
         monkeypatch.setattr(predictions, "BLOCK_BYTES", block_bytes)
         for from_logits in (False, True):
             said = message(check_probs, probs, from_logits=from_logits)
@@ -153,9 +143,9 @@ def test_nan_and_infinity_are_refused_with_their_number_and_the_first_index(
         (np.full((2, 3), -7.0), ["from_logits=True"]),
         (100 * members(), ["percentages"]),
         (np.full((5, 3), 2), ["predict_proba"]),
-        (np.full((5, 4), 0.9), ["from_binary"]),
         (members() * 1.000125, ["normalize=True", "with sum 1.0001250000000002. "]),
         ([[0.5, 0.5], [0.6, 0.5], [0.7, 0.5]], ["2 of 3 rows", "(n, m) = (2, 0) with sum 1.2"]),
+        ([[1e-5, 1.000002]], ["values from 1e-05 to 1.000002. "]),
         *(
             ([row], ["must lie in [0, 1]", "np.clip(probs, 0, 1)"])
             for row in [(1 + 3e-6, -3e-6), (-2e-6, 1), (0, 1 + 2e-6)]
@@ -233,22 +223,16 @@ def test_layout_and_blocks_never_change_what_is_renormalised(layout, monkeypatch
     np.testing.assert_array_equal(other.probs, whole.probs)
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        members().round(1) + np.array([0.1, 0, 0]),
-        100 * members(),
-        np.random.default_rng(0).poisson(9, (20, 4, 3)),
-    ],
-    ids=["rounded", "percentages", "votes"],
-)
-def test_rows_are_divided_by_their_sums_on_request(given):
-    assert "`normalize=True`" in message(check_probs, given)
-    before = given.copy()
-    got = check_probs(given, normalize=True)
-    np.testing.assert_allclose(got.probs, given / given.sum(axis=2, keepdims=True), rtol=1e-15)
-    assert got.notes[0].code == "renormalised"
-    np.testing.assert_array_equal(given, before)
+def test_rows_are_divided_by_their_sums_on_request():
+    rounded, percentages = members().round(1) + np.array([0.1, 0, 0]), 100 * members()
+    votes = np.random.default_rng(0).poisson(9, (20, 4, 3))
+    for counts in (rounded, percentages, votes):
+        assert "`normalize=True`" in message(check_probs, counts)
+        got = check_probs(counts, normalize=True)
+        np.testing.assert_allclose(
+            got.probs, counts / counts.sum(axis=2, keepdims=True), rtol=1e-15
+        )
+        assert got.notes[0].code == "renormalised"
     np.testing.assert_array_equal(check_probs(members(), normalize=True).probs, members())
 
 
@@ -270,21 +254,6 @@ def test_what_has_no_sum_to_divide_by_is_refused(given, word):
     for other in ("from_logits", "from_log"):
         said = message(check_probs, given, normalize=True, **{other: True})
         assert "`normalize` exclude each other" in said
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_float32_softmax_stored_as_float64_is_taken_and_noted(seed):
-    rng = np.random.default_rng(seed)
-    exponentials = np.exp(rng.normal(scale=5, size=(50, 3, 40)).astype(np.float32))
-    stored = (exponentials / exponentials.sum(axis=2, keepdims=True)).astype(np.float64)
-    stored *= rng.uniform(1 - 9e-5, 1 + 9e-5, size=(50, 3, 1))
-    got = check_probs(stored)
-    np.testing.assert_allclose(got.probs.sum(axis=2), 1, atol=1e-14)
-    assert "150 of 150 rows were renormalised" in str(got.notes[-1])
-
-
-def test_no_message_rounds_its_reason_away():
-    assert "values from 1e-05 to 1.000002. " in message(check_probs, [[1e-5, 1.000002]])
 
 
 # --- logits and logarithms ------------------------------------------------------------------------
@@ -350,13 +319,9 @@ def test_a_memory_map_is_read_in_blocks_and_not_copied(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("given", "word"),
     [
-        (members().astype(object), "dtype object"),
-        (members().astype(complex), "dtype complex128"),
-        (np.zeros((5, 2), dtype=[("a", float), ("b", float)]), "dtype [("),
         (members().astype(str), "dtype <U"),
         (members().astype(bytes), "dtype |S"),
         (np.zeros((5, 2), dtype="M8[s]"), "dtype datetime64"),
-        (np.ma.masked_array(members()), "masked"),
         ([np.ma.masked_array(members()[:, 0])], "masked"),
         (None, "None"),
         ("probs.npy", "probs.npy"),
@@ -376,43 +341,29 @@ def test_what_holds_no_plain_numbers_is_refused(given, word):
 # --- arrays of other packages ---------------------------------------------------------------------
 
 
-class FakeTensor:
-    """A tensor as torch has it: in a graph, on a device, and perhaps in bfloat16."""
-
-    def __init__(self, values, dtype="torch.float32", detached=False, on_cpu=False):
-        self.values, self.dtype, self.shape = values, dtype, values.shape
-        self.detached, self.on_cpu = detached, on_cpu
-        self.layout = "torch.strided"
-
-    def detach(self):
-        return FakeTensor(self.values, self.dtype, detached=True)
-
-    def cpu(self):
-        return FakeTensor(self.values, self.dtype, self.detached, on_cpu=self.detached)
-
-    def float(self):
-        return FakeTensor(self.values, "torch.float32", self.detached, self.on_cpu)
-
-    def numpy(self):
-        if not self.on_cpu or "bfloat16" in self.dtype:
-            raise TypeError("can't convert")
-        return self.values
-
-    def __getitem__(self, index):
-        return FakeTensor(self.values[index], self.dtype)
-
-
 class Fake:
     def __init__(self, values):
         self.values, self.shape = values, values.shape
 
 
-class FakeFrame(Fake):
-    """A data frame: `get` wants a key, `to_numpy` does not."""
+class FakeTensor(Fake):
+    """A tensor as torch has it: in a graph, on a device, and perhaps in bfloat16."""
 
-    def get(self, key): ...
+    def __init__(self, values, dtype="torch.float32", steps=("detach", "cpu")):
+        super().__init__(values)
+        self.dtype, self.layout, self.steps = dtype, "torch.strided", steps
 
-    def to_numpy(self):
+    def detach(self):
+        return FakeTensor(self.values, self.dtype, self.steps[1:])
+
+    cpu = detach
+
+    def float(self):
+        return FakeTensor(self.values, "torch.float32", self.steps)
+
+    def numpy(self):
+        if self.steps or "bfloat16" in self.dtype:
+            raise TypeError("can't convert")
         return self.values
 
 
@@ -443,7 +394,7 @@ class FakeDlpack(Fake):
         return self.values.__dlpack_device__()
 
 
-@pytest.mark.parametrize("kind", [FakeTensor, FakeFrame, FakeCupy, FakeJax, FakeDlpack])
+@pytest.mark.parametrize("kind", [FakeTensor, FakeCupy, FakeJax, FakeDlpack])
 def test_foreign_arrays_are_accepted_without_a_copy(kind):
     given = members()
     got = check_probs(kind(given)).probs
@@ -523,6 +474,8 @@ def test_a_frame_in_wide_form_is_understood_as_the_same_table_in_a_file(package)
     np.testing.assert_array_equal(labels, truth())
     _, labels = hullcal.ClassifierSet.with_labels(frame, 2 - truth())
     np.testing.assert_array_equal(labels, 2 - truth())
+    _, labels = hullcal.ClassifierSet.with_labels(members(), frame["label"], classes=got.classes)
+    np.testing.assert_array_equal(labels, truth())
     (part, _), _ = hullcal.split(frame, frame["label"])
     assert part.shape == (10, 4, 3)
     less = frame[[name for name in frame.columns if name != "a:dog"]]
@@ -557,18 +510,8 @@ def test_a_dict_of_arrays_names_the_members():
     assert got.members == ("first", "second")
     np.testing.assert_array_equal(got.probs, members()[:, :2])
     assert hullcal.ClassifierSet(given, members=["x", "y"]).members == ("x", "y")
-    assert hullcal.calibration_test(given, truth(), n_resamples=19, rng=0).members == got.members
     for wrong in ({}, {"a": members()}, {"a": members()[:, 0, 0], "b": members()[:, 0, 0]}):
         assert "for each member" in message(check_probs, wrong)
-
-
-def test_polars_objects_are_accepted():
-    pl = pytest.importorskip("polars")
-    frames = [pl.DataFrame(members()[:, m]) for m in range(4)]
-    np.testing.assert_array_equal(check_probs(frames).probs, members())
-    assert labels_of(pl.Series([0, 1, 2, 0])) == [0, 1, 2, 0]
-    classes = pl.Series(["a", "b", "c"])
-    assert labels_of(pl.Series(["a", "c", "b", "a"]), classes=classes) == [0, 2, 1, 0]
 
 
 # --- labels ---------------------------------------------------------------------------------------
@@ -609,11 +552,8 @@ def test_labels_beside_classes_are_names_and_none_is_converted():
     ("given", "expected"),
     [
         (["a", "b", "a", "b"], ["strings", "`classes=[...]`"]),
-        (np.array(["a", "b", "a", "b"], dtype=object), ["strings", "`classes=[...]`"]),
         (np.array([b"a", b"b", b"a", b"b"]), ["strings", "`classes=[...]`"]),
-        ([1, 2, 3, 1], ["1-based", "`labels - 1`"]),
         ([0, -100, 2, -100], ["2 times -100", "ignore index"]),
-        ([0, 1, -1, 2], ["-1 at index 2"]),
         ([0, 1, 7, 9], ["7 at index 2", "2 such", "from 0 to 2"]),
         ([2, 2, 3, 3], ["1-based", "`labels - 1`"]),
         ([0, 1, 0.5, 2], ["0.5 at index 2", "whole numbers"]),
@@ -623,10 +563,7 @@ def test_labels_beside_classes_are_names_and_none_is_converted():
         (np.zeros((4, 2)), ["(4, 2)", "(4, 3) if one-hot"]),
         (np.full((4, 3), 1 / 3), ["one-hot", "row 0", "argmax"]),
         (np.array([[1, 0, 0], [0, 1, 1], [1, 0, 0], [1, 0, 0]]), ["one-hot", "row 1"]),
-        (np.zeros((4, 3, 2)), ["(4, 3, 2)"]),
         (np.array(2), ["()"]),
-        (np.array([0, 1, 2, 0], dtype=object), ["dtype object"]),
-        (np.array([0, 1, 2, 0], dtype=complex), ["dtype complex128"]),
         (np.zeros(4, dtype=[("a", int)]), ["real numbers"]),
         (np.ma.masked_array([0, 1, 2, 0]), ["masked"]),
         ([0, 1, [2], 2], ["dtype object"]),
@@ -668,22 +605,19 @@ def test_bad_classes_are_refused(classes, word):
 # --- predictions and labels together --------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [truth(), truth().astype(float), np.eye(3)[truth()], truth()[:, None], truth().astype(str)],
-)
-@pytest.mark.parametrize("probs", [members(), members()[:, 0], list(np.moveaxis(members(), 1, 0))])
-def test_swapped_arguments_are_recognised(labels, probs):
-    said = message(check_set_and_labels, labels, probs)
-    assert "swapped" in said
-    assert str(labels.shape) in said
-    check_set_and_labels(np.eye(3)[truth(seed=5)], np.eye(3)[truth()])  # hard ones are not swapped
+def test_swapped_arguments_are_recognised():
+    one_hot = np.eye(3)[truth()]
+    for labels in (truth().astype(float), one_hot, truth()[:, None], truth().astype(str)):
+        for probs in (members(), members()[:, 0], list(np.moveaxis(members(), 1, 0))):
+            said = message(check_set_and_labels, labels, probs)
+            assert "swapped" in said
+            assert str(labels.shape) in said
+    check_set_and_labels(np.eye(3)[truth(seed=5)], one_hot)  # hard ones are not swapped
 
 
 @pytest.mark.parametrize(
     ("order", "repair"),
     [
-        ((1, 0, 2), "np.transpose(probs, (1, 0, 2))"),  # (M, N, K)
         ((0, 2, 1), "np.transpose(probs, (0, 2, 1))"),  # (N, K, M)
         ((2, 0, 1), "np.transpose(probs, (1, 2, 0))"),  # (K, N, M)
         ((1, 2, 0), "np.transpose(probs, (2, 0, 1))"),  # (M, K, N)
@@ -712,12 +646,11 @@ def test_the_order_is_found_for_logits_for_lists_and_without_labels():
     )
 
 
-@pytest.mark.parametrize("n", [19, 3, 1])
-def test_a_length_that_fits_no_axis_is_reported_with_both_shapes(n):
+def test_a_length_that_fits_no_axis_is_reported_with_both_shapes():
     # Three is the number of classes, which is no reason to move them.
-    said = message(check_set_and_labels, smooth(20, 4, 3), np.zeros(n, dtype=int))
+    said = message(check_set_and_labels, smooth(20, 4, 3), np.zeros(3, dtype=int))
     assert "(20, 4, 3)" in said
-    assert f"({n},)" in said
+    assert "(3,)" in said
     assert "transpose" not in said
 
 
@@ -767,21 +700,18 @@ def test_arguments_that_break_their_rule_are_refused(check, rule, values):
 
 
 @pytest.mark.parametrize("other", ["random_state", "seed"])
-def test_a_seed_under_the_name_of_other_packages_is_answered_with_ours(other):
-    for call in (
-        hullcal.calibration_test,
-        hullcal.truth_test,
-        hullcal.minimize,
-        hullcal.assess,
-        hullcal.split,
-        hullcal.classical.resampling_test,
-        hullcal.classical.skce_test,
+@pytest.mark.parametrize(
+    "call",
+    [
+        *(hullcal.calibration_test, hullcal.truth_test, hullcal.minimize, hullcal.assess),
+        *(hullcal.split, hullcal.classical.resampling_test, hullcal.classical.skce_test),
         hullcal.simulation.power,
-    ):
-        with pytest.raises(
-            TypeError, match=rf"{call.__name__}\(\) has no argument `{other}`.*`rng=0`"
-        ):
-            call(members(), truth(), **{other: 0})
+    ],
+    ids=lambda call: call.__name__,
+)
+def test_a_seed_under_the_name_of_other_packages_is_answered_with_ours(call, other):
+    with pytest.raises(TypeError, match=rf"\(\) has no argument `{other}`.*`rng=0`"):
+        call(members(), truth(), **{other: 0})
 
 
 def test_an_integer_seed_is_kept_and_others_give_fresh_bits():
@@ -807,11 +737,6 @@ def test_all_cores_are_no_more_than_the_environment_allows(name, monkeypatch):
         assert check_jobs(-1) == expected
     monkeypatch.setenv(name, "1")
     assert check_jobs(7) == 7  # who names a number gets it
-
-
-def test_workers_of_joblib_do_not_take_all_cores_each():
-    found = joblib.Parallel(n_jobs=2)(joblib.delayed(check_jobs)(-1) for _ in range(2))
-    assert sum(found) <= max(2, os.cpu_count())
 
 
 def test_weights_are_copied_into_float64_and_must_lie_on_the_simplex():

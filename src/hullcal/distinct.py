@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, cmp_to_key
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -80,27 +79,16 @@ class Distinct:
 
 def ranks(probs: NDArray[Any]) -> list[int]:
     """The members of some rows in lexicographic order; those that are equal have one rank."""
-    few = probs[:2].transpose(1, 0, 2).reshape(probs.shape[1], -1)
-    different, found = np.unique(few, axis=0, return_inverse=True)
-    if len(different) == len(few):
-        return found.ravel().tolist()
-
-    def compare(a: int, b: int) -> int:
-        # Few rows at first, then more.
-        first, size = 0, 2
-        while first < len(probs):
-            ours, theirs = probs[first : first + size, a], probs[first : first + size, b]
-            different = np.flatnonzero(ours != theirs)
-            if different.size:
-                place = int(different[0])
-                return -1 if ours.ravel()[place] < theirs.ravel()[place] else 1
-            first, size = first + size, min(8 * size, _ROWS)
-        return 0
-
-    order = sorted(range(probs.shape[1]), key=cmp_to_key(compare))
-    ranked = [0] * len(order)
-    for before, member in itertools.pairwise(order):
-        ranked[member] = ranked[before] + abs(compare(before, member))
+    ranked = [0] * probs.shape[1]
+    first, size = 0, 2  # few rows at first, which tell most members apart
+    while first < len(probs) and len(set(ranked)) < len(ranked):
+        rows = probs[first : first + size] + 0.0  # -0.0 becomes 0.0
+        # The bytes of non-negative doubles, the highest first, are in the order of the numbers.
+        content = [rows[:, m].astype(">f8").tobytes() for m in range(len(ranked))]
+        keys = list(zip(ranked, content, strict=True))
+        rank_of = {key: rank for rank, key in enumerate(sorted(set(keys)))}
+        ranked = [rank_of[key] for key in keys]
+        first, size = first + size, min(8 * size, _ROWS)
     return ranked
 
 

@@ -81,11 +81,15 @@ class ClassifierSet:
         return self
 
     @classmethod
-    def of(cls, probs: Any, **options: Any) -> ClassifierSet:
+    def of(cls, probs: Any, *, classes: Any = None, **flags: bool) -> ClassifierSet:
         """Give a set as it is, unchecked, and make one of anything else (same options)."""
         if not isinstance(probs, ClassifierSet):
-            return cls(probs, **options)
-        _validation.check_settled(probs.classes, probs.n_classes, **options)
+            return cls(probs, classes=classes, **flags)
+        known = _validation.check_classes(classes, probs.n_classes)
+        settled = {"classes": classes is not None and known != probs.classes, **flags}
+        for name in (name for name, contradicts in settled.items() if contradicts):
+            came, repair = f"another `{name}`", f"Pass it to `ClassifierSet(probs, {name}=...)`."
+            raise _validation.refusal(name, "is settled when a ClassifierSet is made", came, repair)
         return probs
 
     @classmethod

@@ -31,16 +31,8 @@ def project(point: ArrayLike) -> NDArray[np.float64]:
     """
     given = np.asarray(point, dtype=np.float64)
     if given.ndim != 1 or given.size == 0 or not np.isfinite(given).all():
-        raise refusal(
-            "point",
-            "must be finite numbers on one axis",
-            f"{given!r:.80}",
-            "Pass a list of finite numbers.",
-        )
-    return _project(given)
-
-
-def _project(given: NDArray[np.float64]) -> NDArray[np.float64]:
+        rule = "must be finite numbers on one axis"
+        raise refusal("point", rule, f"{given!r:.80}", "Pass a list of finite numbers.")
     # A common shift changes nothing, and this one keeps far points from losing the unit in rounding.
     shifted = given - given.max()
     descending = np.sort(shifted)[::-1]

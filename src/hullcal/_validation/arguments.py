@@ -176,10 +176,10 @@ def check_members(names: Any, n_members: int) -> tuple[str, ...] | None:
     """The names of the members in the order of the middle axis: different strings, or None."""
     if names is None:
         return None
-    listed: list[Any] = []
+    listed: tuple[Any, ...] = ()
     if not isinstance(names, str | bytes):
         with contextlib.suppress(TypeError):
-            listed = list(names)
+            listed = tuple(names)
     strings = tuple(str(name) for name in listed if isinstance(name, str))
     if len(listed) == len(strings) == len(set(strings)) == n_members:
         return strings
@@ -192,23 +192,19 @@ def check_members(names: Any, n_members: int) -> tuple[str, ...] | None:
 
 def check_selection(which: Any, n_members: int, names: tuple[str, ...] | None) -> list[int]:
     """Positions of the chosen members: by number, by name, a slice, a mask, or a single one."""
-
-    def position(entry: Any) -> int | None:
-        if isinstance(entry, str):
-            return names.index(entry) if names is not None and entry in names else None
-        is_number = isinstance(entry, int | np.integer) and not isinstance(entry, bool)
-        return int(entry) % n_members if is_number and -n_members <= entry < n_members else None
-
-    if isinstance(which, slice):
-        entries: list[Any] = list(range(n_members))[which]
-    else:
-        entries = [which] if isinstance(which, str) or np.ndim(which) == 0 else list(which)
-        if len(entries) == n_members and all(isinstance(each, bool | np.bool_) for each in entries):
-            entries = [m for m, kept in enumerate(entries) if kept]
-    chosen = [m for m in map(position, entries) if m is not None]
-    if not chosen or len(set(chosen)) < len(entries):
-        known = f"0 to {n_members - 1}" if names is None else reprlib.repr(names)
-        rule = "must choose members of the set, at least one and each once"
-        repair = f"The members are {known}; use numbers, names, a slice or a mask."
-        raise refusal("which", rule, reprlib.repr(which), repair)
-    return chosen
+    numbers = np.arange(n_members)
+    place = dict(zip(names or (), numbers, strict=False))
+    with contextlib.suppress(IndexError, KeyError, TypeError, ValueError):
+        if isinstance(which, slice):
+            chosen = numbers[which]
+        else:
+            entries = [which] if isinstance(which, str) or np.ndim(which) == 0 else list(which)
+            if any(isinstance(each, str) for each in entries):
+                entries = [place[each] if isinstance(each, str) else each for each in entries]
+            chosen = numbers[entries]
+        if 0 < len(chosen) == len(set(chosen.tolist())):
+            return [int(m) for m in chosen]
+    known = f"0 to {n_members - 1}" if names is None else reprlib.repr(names)
+    rule = "must choose members of the set, at least one and each once"
+    repair = f"The members are {known}; use numbers, names, a slice or a mask."
+    raise refusal("which", rule, reprlib.repr(which), repair)

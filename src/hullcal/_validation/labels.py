@@ -127,14 +127,12 @@ def check_classes(classes: Any, n_classes: int) -> tuple[Hashable, ...] | None:
     """The names of the classes as python objects, in the order of the last axis; None for None."""
     if classes is None:
         return None
-    names: tuple[Hashable, ...] | None = None
-    if isinstance(classes, Sequence) and not isinstance(classes, str | bytes):
-        names = tuple(classes)
-    elif hasattr(classes, "tolist") or hasattr(classes, "to_list"):  # arrays, Series, Index
+    listed = classes
+    if hasattr(classes, "tolist") or hasattr(classes, "to_list"):  # arrays, Series, Index
         listed = classes.tolist() if hasattr(classes, "tolist") else classes.to_list()
-        names = tuple(listed) if isinstance(listed, list) else None
     came = f"{reprlib.repr(classes)}, which has no fixed order or is not a sequence"
-    if names is not None:
+    if isinstance(listed, Sequence) and not isinstance(listed, str | bytes):
+        names = tuple(listed)
         came = f"{len(names)}: {reprlib.repr(names)}"
         with contextlib.suppress(TypeError):  # what has no hash cannot be looked up
             n_different = len(set(names))
@@ -144,22 +142,6 @@ def check_classes(classes: Any, n_classes: int) -> tuple[Hashable, ...] | None:
     rule = f"must be a sequence of {n_classes} distinct class names"
     repair = "Pass a list of strings or numbers in the order of the last axis of `probs`."
     raise refusal("classes", rule, came, repair)
-
-
-def check_settled(
-    names: tuple[Hashable, ...] | None,
-    n_classes: int,
-    *,
-    classes: Any = None,
-    **flags: bool,
-) -> None:
-    """Refuse options beside a ClassifierSet that would contradict how it was made."""
-    renamed = classes is not None and check_classes(classes, n_classes) != names
-    for name in (
-        name for name, contradicts in {"classes": renamed, **flags}.items() if contradicts
-    ):
-        came, repair = f"another `{name}`", f"Pass it to `ClassifierSet(probs, {name}=...)`."
-        raise refusal(name, "is settled when a ClassifierSet is made", came, repair)
 
 
 def label_array(labels: Any) -> NDArray[Any]:

@@ -74,26 +74,31 @@ def check_probs(
     given = as_predictions(probs)
     check_dtype(given.array, "probs")
     array, precision = _with_three_axes(given.array), given.precision
+    rows = _native(array)
     notes: tuple[Note, ...] = ()
     if from_logits:
         # An infinite logit is a fault of the model, not a probability of 0 or 1.
         _refuse_any(array, np.isfinite, "Repair the logits, or drop those rows.")
-        notes = (Note("needless_logits"),) if _all_clean(_native(array), precision) else ()
+        if _all_clean(rows, precision):
+            notes = (Note("needless_logits"),)
         rows = _softmax(array)
-    else:
-        rows = _exponential(array) if from_log else _native(array)
-        if not _all_clean(rows, precision):
-            if not from_log:
-                hint = "Repair or drop those rows; of log-probabilities, pass `from_log=True`."
-                _refuse_any(rows, np.isfinite, hint)
-            found = _audit(rows, precision, normalize=normalize)
-            # An error in a variable here would keep the caller's arrays alive by its own traceback.
-            _refuse_findings(
-                found, given, from_log=from_log, normalize=normalize, n_labels=n_labels
-            )
-            notes = found.notes(precision)
-            if found.n_outside or found.off.any():
-                rows = _repaired(rows, found, owned=rows is not array)
+    elif from_log:
+        hint = (
+            "With `from_log=True` minus infinity stands for 0; NaN and plus infinity are refused."
+        )
+        _refuse_any(array, lambda block: block < np.inf, hint)
+        with np.errstate(under="ignore", over="ignore"):
+            rows = np.exp(array, dtype=np.float64, order="C")
+    if not (from_logits or _all_clean(rows, precision)):
+        if not from_log:
+            hint = "Repair or drop those rows; of log-probabilities, pass `from_log=True`."
+            _refuse_any(rows, np.isfinite, hint)
+        found = _audit(rows, precision, normalize=normalize)
+        # An error in a variable here would keep the caller's arrays alive by its own traceback.
+        _refuse_findings(found, given, from_log=from_log, normalize=normalize, n_labels=n_labels)
+        notes = found.notes(precision)
+        if found.n_outside or found.off.any():
+            rows = _repaired(rows, found)
     view = rows.view()  # the flag of the array underneath is the caller's own business
     view.setflags(write=False)
     return Predictions(view, notes, given.members, given.classes)
@@ -174,15 +179,6 @@ def _softmax(array: NDArray[Any]) -> NDArray[np.float64]:
     return out
 
 
-def _exponential(array: NDArray[Any]) -> NDArray[np.float64]:
-    """Exponential in float64; minus infinity becomes an exact zero."""
-    hint = "With `from_log=True` minus infinity stands for 0; NaN and plus infinity are refused."
-    _refuse_any(array, lambda block: block < np.inf, hint)
-    out = np.array(array, dtype=np.float64, order="C")
-    with np.errstate(under="ignore", over="ignore"):
-        return np.exp(out, out=out)
-
-
 def _all_clean(array: NDArray[Any], precision: Precision) -> bool:
     """Whether every row is beyond doubt a probability vector; False only asks for an audit.
 
@@ -257,14 +253,11 @@ def _clip(rows: NDArray[np.float64]) -> None:
     rows[(rows > 1) & (rows <= 1 + SLACK)] = 1.0
 
 
-def _repaired(array: NDArray[Any], found: _Findings, *, owned: bool) -> NDArray[np.float64]:
+def _repaired(array: NDArray[Any], found: _Findings) -> NDArray[np.float64]:
     """Clip values and renormalise the rows that need it, in float64; other rows keep their bits."""
-    out = array.astype(np.float64, order="C", copy=not owned)
-    for start, block in blocks(out):
-        _clip(block)
-        here = slice(start, start + len(block))
-        off = found.off[here]
-        block[off] /= found.sums[here][off][:, None]
+    out = array.astype(np.float64, order="C")
+    _clip(out)
+    out[found.off] /= found.sums[found.off][:, None]
     return out
 
 
@@ -306,11 +299,8 @@ def _refuse_findings(
             hint = f"If this is rounding, pass `np.clip(probs, 0, 1)`. {_LOGITS}"
         elif found.low >= 0:
             hint += " If they are percentages or votes, pass `normalize=True`."
-        high = f"{found.high:.4g}"
-        if too_high and float(high) <= 1 + SLACK:  # rounding would hide the reason
-            high = repr(found.high)
         rule = f"must lie in [0, 1] (within {SLACK:.0e})"
-        raise refusal("probs", rule, f"values from {found.low:.4g} to {high}", hint)
+        raise refusal("probs", rule, f"values from {found.low:.4g} to {found.high:.9g}", hint)
     n_wrong = int(found.wrong.sum())
     far = found.worst(found.off | found.wrong) > FAR
     order = order_of(given, n_labels) if n_wrong or (normalize and far) else ""

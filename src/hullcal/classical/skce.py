@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hullcal import pvalues
-from hullcal._compiled.jit import compiled
 from hullcal._compiled.resampling import draw_counts
 from hullcal._compiled.streams import key_of
 from hullcal._validation import (
@@ -23,13 +22,14 @@ from hullcal.classical.single import ClassicalTestResult, one_classifier
 from hullcal.kernels import Kernel, kernel_factors
 from hullcal.measures.skce import SKCE
 from hullcal.nulls import ONE_CALIBRATED
+from hullcal.threads import blocks
 
 Floats = NDArray[np.float64]
 
 #: B, which bounds |h|; derived in the docstring of `skce_test`.
 BOUND = 2.0
 #: Terms h of a block of rows with all rows, and counts of a block of replicates, held at once.
-_TERMS, _COUNTS = 4_000_000, 16_000_000
+_TERMS, _COUNTS = 1_000_000, 16_000_000
 
 _METHODS = {
     "asymptotic": ("ul",),
@@ -119,7 +119,12 @@ def skce_test(
     True
     """
     measure = SKCE(estimator=estimator, bandwidth=bandwidth, kernel=kernel)
-    _check_method(estimator, method)
+    if str(method) not in _METHODS:
+        raise unknown("method", method, sorted(_METHODS))
+    if estimator not in _METHODS[method]:
+        rule = f"`{method}` needs estimator {' or '.join(_METHODS[method])}"
+        repair = "The method `distribution_free` takes every estimator."
+        raise refusal("method", rule, f"estimator `{estimator}`", repair)
     n_resamples, seed = check_integer(n_resamples, "n_resamples", 1), check_seed(rng)
     classifiers, truth = one_classifier(
         probs,
@@ -141,7 +146,9 @@ def skce_test(
     errors, null = mixed.copy(), np.empty(0)
     errors[truth, np.arange(len(truth))] -= 1.0  # p - e_y, (K, N)
     if method == "asymptotic":
-        pvalue = _normal(_disjoint_terms(mixed, errors, parameters))
+        i, j = np.arange(len(truth) // 2 * 2).reshape(-1, 2).T
+        products = (errors[:, i] * errors[:, j]).sum(axis=0)
+        pvalue = _normal(_terms(mixed[:, i], mixed[:, j], products, parameters))
     elif method == "bootstrap":
         null = _bootstrap(mixed, errors, parameters, n_resamples, key_of(seed))
         pvalue = pvalues.monte_carlo(statistic, null)
@@ -161,23 +168,14 @@ def skce_test(
     )
 
 
-def _check_method(estimator: str, method: object) -> None:
-    if not isinstance(method, str) or method not in _METHODS:
-        raise unknown("method", method, sorted(_METHODS))
-    if estimator not in _METHODS[method]:
-        rule = f"`{method}` needs estimator {' or '.join(_METHODS[method])}"
-        repair = "The method `distribution_free` takes every estimator."
-        raise refusal("method", rule, f"estimator `{estimator}`", repair)
-
-
-def _disjoint_terms(mixed: Floats, errors: Floats, parameters: Floats) -> Floats:
-    """h of rows 0 and 1, 2 and 3, and so on."""
-    n_paired = 2 * (mixed.shape[1] // 2)
-    first, second = slice(0, n_paired, 2), slice(1, n_paired, 2)
-    factors = 0.5 * np.abs(mixed[:, first] - mixed[:, second]).sum(axis=0)
-    kernel_factors(factors, parameters[0], parameters[1], np.empty_like(factors))
-    terms: Floats = factors * (errors[:, first] * errors[:, second]).sum(axis=0)
-    return terms
+def _terms(p: Floats, q: Floats, products: Floats, parameters: Floats) -> Floats:
+    """h of predictions whose rows broadcast, (K, ...), from the inner products of their errors."""
+    distances = np.zeros_like(products)
+    for one, other in zip(p, q, strict=True):
+        distances += np.abs(one - other)
+    distances *= 0.5
+    kernel_factors(distances.ravel(), parameters[0], parameters[1], np.empty(distances.size))
+    return distances * products
 
 
 def _normal(terms: Floats) -> float:
@@ -201,59 +199,23 @@ def _bootstrap(
     """Arcones and Giné's bootstrap of the degenerate U-statistic.
 
     With w the times that each row is drawn and c = w - 1, the sum over all i and j of the centred
-    terms is c'Hc; the sum over i = j, to be taken off, is w'(diagonal - 2 row means + mean).
+    terms is c'Hc; the sum over i = j, to be taken off, is w'(diagonal - 2 row means + mean). H is
+    made in blocks of rows, again for every block of replicates, and never held whole.
     """
     n_samples = mixed.shape[1]
-    size = max(1, _COUNTS // n_samples)
-    out = np.empty(n_resamples)
-    for first in range(0, n_resamples, size):
-        counts = np.zeros((min(size, n_resamples - first), n_samples))
+    out = []
+    for first, last in blocks(0, n_resamples, max(1, _COUNTS // n_samples)):
+        counts = np.zeros((last - first, n_samples))
         draw_counts(key, first, 1, counts)
-        quadratic, row_means, diagonal = _quadratic_forms(mixed, errors, parameters, counts - 1.0)
+        c = counts - 1.0
+        quadratic, row_means, diagonal = np.zeros(len(c)), np.empty(n_samples), np.empty(n_samples)
+        for begin, end in blocks(0, n_samples, max(1, _TERMS // n_samples)):
+            rows = slice(begin, end)
+            products = errors[:, rows].T @ errors
+            terms = _terms(mixed[:, rows, None], mixed[:, None], products, parameters)
+            quadratic += np.einsum("dn,dn->d", c @ terms.T, c[:, rows])
+            row_means[rows] = terms.mean(axis=1)
+            diagonal[rows] = np.diagonal(terms[:, rows])
         doubled = counts @ (diagonal - 2.0 * row_means + row_means.mean())
-        out[first : first + len(counts)] = (quadratic - doubled) / n_samples**2
-    return out
-
-
-def _quadratic_forms(
-    mixed: Floats, errors: Floats, parameters: Floats, c: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """c'Hc for every row c, with the row means and the diagonal of H, which is never held whole."""
-    n_samples = mixed.shape[1]
-    size = max(1, _TERMS // n_samples)
-    quadratic, row_means, diagonal = np.zeros(len(c)), np.empty(n_samples), np.empty(n_samples)
-    for first in range(0, n_samples, size):
-        rows = slice(first, min(first + size, n_samples))
-        terms = np.empty((rows.stop - first, n_samples))
-        _pair_terms(mixed, errors, first, parameters, terms)
-        quadratic += np.einsum("dn,dn->d", c @ terms.T, c[:, rows])
-        row_means[rows] = terms.mean(axis=1)
-        diagonal[rows] = terms[np.arange(len(terms)), np.arange(first, rows.stop)]
-    return quadratic, row_means, diagonal
-
-
-#: Rows that a row is paired with at a time.
-_BLOCK = 256
-
-
-@compiled
-def _pair_terms(p, error, first, parameters, out):  # type: ignore[no-untyped-def]
-    """h_ij of the rows from `first` on, as many as `out` has room for, with all rows."""
-    n_classes, n_rows = p.shape
-    products, scratch = np.empty(_BLOCK), np.empty(_BLOCK)
-    for i in range(out.shape[0]):
-        for start in range(0, n_rows, _BLOCK):
-            begin, size = np.uint64(start), np.uint64(min(_BLOCK, n_rows - start))
-            distance, product = out[i, begin : begin + size], products[:size]
-            for j in range(size):
-                distance[j] = 0.0
-                product[j] = 0.0
-            for k in range(n_classes):
-                p_k, error_k = 0.5 * p[k, first + i], error[k, first + i]
-                for j in range(size):
-                    distance[j] += abs(p_k - 0.5 * p[k, begin + j])
-                for j in range(size):
-                    product[j] += error_k * error[k, begin + j]
-            kernel_factors(distance, parameters[0], parameters[1], scratch)
-            for j in range(size):
-                distance[j] *= product[j]
+        out.append((quadratic - doubled) / n_samples**2)
+    return np.concatenate(out)

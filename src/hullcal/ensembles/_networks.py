@@ -91,10 +91,10 @@ def _copied(value: Any, device: Any) -> Any:
         return value if device is None else value.to(device)
     if isinstance(value, Mapping):
         return {key: _copied(part, device) for key, part in value.items()}
-    if not isinstance(value, list | tuple):
-        return value
-    parts = [_copied(part, device) for part in value]
-    return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    if isinstance(value, list | tuple):
+        parts = [_copied(part, device) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    return value
 
 
 # -- models ---------------------------------------------------------------------------------------
@@ -112,18 +112,17 @@ class Member:
         """Call the model on the batch whose first row is `start`, without gradients."""
         arguments, keywords = _copied(arguments, self.device), _copied(keywords, self.device)
         torch = load_torch()
+        if self.seed is not None:
+            entropy, number = self.seed
+            # Addressed by member and row, so that no draw of the loader can come between.
+            address = np.random.SeedSequence(entropy, spawn_key=(number, start))
+            seed = int(address.generate_state(1, np.uint64)[0])
+            torch.default_generator.manual_seed(seed)
+            if self.device is not None and self.device.type != "cpu":  # and no other kind
+                module = getattr(torch, self.device.type)
+                getattr(module, "manual_seed_all", module.manual_seed)(seed)
         # Not inference mode: tensors that a model keeps for later calls would be spoiled by it.
-        with torch.no_grad(), ExitStack() as stack:
-            if self.seed is not None:
-                entropy, number = self.seed
-                # Addressed by member and row, so that no draw of the loader can come between.
-                address = np.random.SeedSequence(entropy, spawn_key=(number, start))
-                seed = int(address.generate_state(1, np.uint64)[0])
-                stack.enter_context(forked([self.device]))
-                torch.default_generator.manual_seed(seed)
-                if self.device is not None and self.device.type != "cpu":  # and no other kind
-                    module = getattr(torch, self.device.type)
-                    getattr(module, "manual_seed_all", module.manual_seed)(seed)
+        with torch.no_grad():
             return self.model(*arguments, **keywords)
 
 
@@ -220,12 +219,11 @@ def dropping_out(model: Any, device: Any, types: tuple[type, ...]) -> Iterator[A
 
 def load_state(model: Any, state: Any, number: int) -> None:
     """Load checkpoint `number`; torch itself says well what does not fit."""
-
-    def addresses(values: Any) -> set[int]:
-        return {v.data_ptr() for v in values if hasattr(v, "data_ptr") and v.numel()}
-
-    given = state.values() if isinstance(state, Mapping) else ()
-    if addresses(given) & addresses(model.state_dict().values()):
+    own, given = (
+        {each.data_ptr() for each in states.values() if hasattr(each, "numel") and each.numel()}
+        for states in (model.state_dict(), state if isinstance(state, Mapping) else {})
+    )
+    if own & given:
         came = f"the parameters of `model` themselves as checkpoint {number}"
         repair = "`state_dict()` does not copy: keep `copy.deepcopy(model.state_dict())`."
         raise refusal("states", "must be copies", came, repair)
@@ -274,19 +272,21 @@ class Reading:
             )
             repair = "Pass a callable that takes the logits out: `outputs=lambda out: out.logits`."
             raise refusal("outputs", rule, f"{what} from member {member}", repair)
-        value = value.detach().cpu()
-        one_column = value.ndim < 2 or value.shape[1] == 1  # two classes, column perhaps squeezed
+        value, kind = value.detach().cpu(), self._kind
+        if value.ndim < 2 or value.shape[1] == 1:  # two classes, the column perhaps squeezed
+            self._one_logit = kind == "logits"
+            value, kind = _both_columns(value.double().reshape(-1, 1), kind)
+        elif kind == "logits" and start == 0 and _are_probs(value):
+            came = f"rows in [0, 1] that sum to 1 from member {member}"
+            repair = 'Pass `outputs="probs"`; for logits that only look so, a callable that adds 1.'
+            raise refusal("outputs", 'is "logits"', came, repair)
         try:
-            probs = self._from_column(value) if one_column else _read(value, self._kind)
+            probs = ClassifierSet(value, **_KINDS[kind]).probs[:, 0, :]
         except InvalidInputError as error:
             raise InvalidInputError(
                 f'`outputs="{self._kind}"` does not fit member {member} in the batch from row {start} '
                 f'on: {error} Here options are `outputs="logits"`, "probs" and "log_probs".'
             ) from error
-        if self._kind == "logits" and not one_column and start == 0 and _are_probs(value):
-            came = f"rows in [0, 1] that sum to 1 from member {member}"
-            repair = 'Pass `outputs="probs"`; for logits that only look so, a callable that adds 1.'
-            raise refusal("outputs", 'is "logits"', came, repair)
         # Judged in the type of the result: rows keep their bits, or are divided by their sum.
         rows: NDArray[Any] = probs.astype(self._dtype)
         sums = rows.sum(axis=1, dtype=np.float64)
@@ -294,23 +294,18 @@ class Reading:
         rows[off] = rows[off] / sums[off, None]
         return rows
 
-    def _from_column(self, value: Any) -> NDArray[Any]:
-        """Both classes from the column of class 1."""
-        column = value.double().numpy().reshape(-1, 1)
-        if self._kind == "logits":  # a sigmoid is a softmax over (0, z)
-            self._one_logit = True
-            return _read(np.hstack([np.zeros_like(column), column]), "logits")
-        with np.errstate(over="ignore"):
-            chance = column if self._kind == "probs" else np.exp(column)
-        return _read(np.hstack([1 - chance, chance]), "probs")
 
-
-def _read(value: Any, kind: str) -> NDArray[Any]:
-    return ClassifierSet(value, **_KINDS[kind]).probs[:, 0, :]
+def _both_columns(column: Any, kind: str) -> tuple[Any, str]:
+    """Outputs for both classes from that for class 1, and their kind."""
+    torch = load_torch()
+    if kind == "logits":  # a sigmoid is a softmax over (0, z)
+        return torch.hstack([torch.zeros_like(column), column]), "logits"
+    chance = column if kind == "probs" else column.exp()
+    return torch.hstack([1 - chance, chance]), "probs"
 
 
 def _are_probs(value: Any) -> bool:
     try:
-        return _read(value, "probs") is not None
+        return ClassifierSet(value).n_samples > 0
     except InvalidInputError:
         return False

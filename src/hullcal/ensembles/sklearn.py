@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from itertools import repeat
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from numbers import Number
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,14 +29,8 @@ from hullcal._validation import InvalidInputError, check_classes, check_integer,
 from hullcal.sets import ClassifierSet
 
 Classes = list[Hashable]
-
-
-class Members(NamedTuple):
-    """Members by name, all classes, and of one member after another its classes and predictions."""
-
-    names: list[str]
-    classes: Classes
-    outputs: Iterator[tuple[Classes, NDArray[Any]]]
+#: Name of a member, the classes that it knows, and its predictions.
+Member = tuple[str, Classes, NDArray[Any]]
 
 
 def members_from(
@@ -85,12 +78,16 @@ def members_from(
     ('tree 0', (0, 1, 2))
     """
     n_stages = check_integer(n_stages, "n_stages", 1)
-    several = isinstance(estimator, list | tuple | Mapping)
-    found = _members_of_several(estimator, X) if several else _members_of(estimator, X, n_stages)
-    classes = found.classes if classes is None else classes
+    if isinstance(estimator, list | tuple | Mapping):
+        known, members = _several(estimator, X)
+    else:
+        known, members = known_classes(estimator), _members_of(estimator, X, n_stages)
+    classes = known if classes is None else classes
     order = check_classes(classes, len(classes) if hasattr(classes, "__len__") else 0)
     assert order is not None
-    classifiers = ClassifierSet(_aligned(found, order), classes=order, members=found.names)
+    aligned = [(name, _aligned(name, own, probs, order)) for name, own, probs in members]
+    names, probs = zip(*aligned, strict=True)
+    classifiers = ClassifierSet(probs, classes=order, members=names)
     return classifiers if y is None else (classifiers, _labels(classifiers, y))
 
 
@@ -110,7 +107,7 @@ def known_classes(estimator: Any) -> Classes:
     return np.asarray(estimator.classes_).tolist()  # type: ignore[no-any-return]
 
 
-def _members_of(estimator: Any, X: Any, n_stages: int) -> Members:
+def _members_of(estimator: Any, X: Any, n_stages: int) -> Iterator[Member]:
     """The members of one fitted model; one that is no ensemble is its own only member."""
     classes = known_classes(estimator)  # an unfitted model or one of several outputs ends here
 
@@ -121,85 +118,71 @@ def _members_of(estimator: Any, X: Any, n_stages: int) -> Members:
     match estimator:
         case Pipeline():
             X = estimator[:-1].transform(X) if len(estimator) > 1 else X
-            return _members_of(estimator[-1], X, n_stages)
+            yield from _members_of(estimator[-1], X, n_stages)
         case GridSearchCV() | RandomizedSearchCV():
-            return _members_of(estimator.best_estimator_, X, n_stages)
+            yield from _members_of(estimator.best_estimator_, X, n_stages)
         case FrozenEstimator():
-            return _members_of(estimator.estimator, X, n_stages)
+            yield from _members_of(estimator.estimator, X, n_stages)
         case RandomForestClassifier() | ExtraTreesClassifier():
-            names = _numbered("tree", estimator.estimators_)
             # Converted once for all trees, each of which would do it again.
-            rows = repeat(_plain(estimator, X, dtype=np.float32))
-            outputs = _outputs(names, estimator.estimators_, rows, decoded)
+            rows = _plain(estimator, X, dtype=np.float32)
+            for number, tree in enumerate(estimator.estimators_):
+                yield _member(f"tree {number}", tree, rows, decoded)
         case BaggingClassifier():
-            names = _numbered("bag", estimator.estimators_)
             rows = _plain(estimator, X)
-            parts = (rows[:, columns] for columns in estimator.estimators_features_)
-            outputs = _outputs(names, estimator.estimators_, parts, decoded)
+            bags = zip(estimator.estimators_, estimator.estimators_features_, strict=True)
+            for number, (bag, columns) in enumerate(bags):
+                yield _member(f"bag {number}", bag, rows[:, columns], decoded)
         case VotingClassifier() | StackingClassifier():
-            given = estimator.estimators
-            names = [name for name, each in given if not (isinstance(each, str) and each == "drop")]
+            given = [(name, each) for name, each in estimator.estimators if each != "drop"]
             # Models that came fitted know the classes themselves, others were given positions.
             prefit = getattr(estimator, "cv", None) == "prefit"
-            known = known_classes if prefit else decoded
-            outputs = _outputs(names, estimator.estimators_, repeat(X), known)
+            for (name, _), model in zip(given, estimator.estimators_, strict=True):
+                yield _member(name, model, X, known_classes if prefit else decoded)
         case AdaBoostClassifier():
-            names = _numbered("stage", estimator.estimators_)
-            outputs = _outputs(names, estimator.estimators_, repeat(_plain(estimator, X)))
+            rows = _plain(estimator, X)
+            for number, stage in enumerate(estimator.estimators_):
+                yield _member(f"stage {number}", stage, rows)
         case GradientBoostingClassifier() | HistGradientBoostingClassifier():
             last = int(getattr(estimator, "n_iter_", None) or estimator.n_estimators_)
             size = min(n_stages, last)
-            kept = [-(-(i * last) // size) for i in range(1, size + 1)]
-            names = [f"after {number}" for number in kept]
-            staged = enumerate(estimator.staged_predict_proba(X), start=1)
-            outputs = ((classes, probs) for number, probs in staged if number in kept)
+            kept = {-(-(i * last) // size) for i in range(1, size + 1)}
+            for number, probs in enumerate(estimator.staged_predict_proba(X), start=1):
+                if number in kept:
+                    yield f"after {number}", classes, probs
         case CalibratedClassifierCV():
-            folds = estimator.calibrated_classifiers_
-            names = _numbered("fold", folds)
-            outputs = _outputs(names, folds, repeat(X), lambda _: classes)
+            for number, fold in enumerate(estimator.calibrated_classifiers_):
+                yield _member(f"fold {number}", fold, X, lambda _: classes)
         case _:
-            names = [type(estimator).__name__]
-            outputs = _outputs(names, [estimator], repeat(X))
-    return Members(names, classes, outputs)
+            yield _member(type(estimator).__name__, estimator, X)
 
 
-def _members_of_several(models: Any, X: Any) -> Members:
+def _several(models: Any, X: Any) -> tuple[Classes, Iterator[Member]]:
     """Each model as one member; the classes are those of any of them."""
     if not models:
         repair = "Pass at least one fitted classifier."
         raise refusal("estimator", "must hold at least one model", "none", repair)
-    if isinstance(models, Mapping):
-        names, models = [str(key) for key in models], list(models.values())
-    else:
-        names = _numbered("model", models)
-    known = set().union(*map(known_classes, models))
+    if not isinstance(models, Mapping):
+        models = {f"model {number}": model for number, model in enumerate(models)}
+    known = set().union(*map(known_classes, models.values()))
     try:
         classes: Classes = sorted(known)  # type: ignore[type-var]
     except TypeError as error:
         repair = "Fit all models on labels of one type."
         came = f"classes {reprlib.repr(known)}"
         raise refusal("estimator", "must hold models of one problem", came, repair) from error
-    return Members(names, classes, _outputs(names, models, repeat(X)))
+    return classes, (_member(str(name), model, X) for name, model in models.items())
 
 
-def _outputs(
-    names: list[str],
-    models: Iterable[Any],
-    inputs: Iterable[Any],
-    known: Callable[[Any], Classes] = known_classes,
-) -> Iterator[tuple[Classes, NDArray[Any]]]:
-    """Classes and predictions of one model after another, so that only one's wait for their place."""
-    for name, model, X in zip(names, models, inputs, strict=False):  # `inputs` may be endless
-        if not hasattr(model, "predict_proba"):
-            rule = "must consist of classifiers with `predict_proba`"
-            came = f"{name!r}, a {type(model).__name__} without it"
-            repair = "Leave it out, or wrap it in CalibratedClassifierCV before fitting."
-            raise refusal("estimator", rule, came, repair)
-        yield known(model), np.asarray(model.predict_proba(X))
-
-
-def _numbered(word: str, members: Any) -> list[str]:
-    return [f"{word} {number}" for number in range(len(members))]
+def _member(
+    name: str, model: Any, X: Any, known: Callable[[Any], Classes] = known_classes
+) -> Member:
+    if not hasattr(model, "predict_proba"):
+        rule = "must consist of classifiers with `predict_proba`"
+        came = f"{name!r}, a {type(model).__name__} without it"
+        repair = "Leave it out, or wrap it in CalibratedClassifierCV before fitting."
+        raise refusal("estimator", rule, came, repair)
+    return name, known(model), np.asarray(model.predict_proba(X))
 
 
 def _plain(estimator: Any, X: Any, *, dtype: Any = None) -> Any:
@@ -209,29 +192,25 @@ def _plain(estimator: Any, X: Any, *, dtype: Any = None) -> Any:
     return validate_data(estimator, X, reset=False, dtype=dtype, **taken)
 
 
-def _aligned(found: Members, order: tuple[Hashable, ...]) -> NDArray[np.float64]:
-    """Predictions of all members on one order of classes, (n_samples, n_members, n_classes)."""
-    positions = {each: position for position, each in enumerate(order)}
-    aligned = np.zeros((0, 0, 0))
-    for m, (name, (known, output)) in enumerate(zip(found.names, found.outputs, strict=True)):
-        strange = [each for each in known if each not in positions]
-        if strange:  # also where a base estimator came fitted on another problem
-            rule = "must name every class that a member knows"
-            came = f"{reprlib.repr(order)}, without {strange[0]!r} of {name!r}"
-            raise refusal("classes", rule, came, "Add it, or leave that member out.")
-        if m == 0:
-            aligned = np.zeros((len(output), len(found.names), len(order)))
-        doubles = output.astype(np.float64)
-        if output.shape[1:] != (1,):  # which is of a member that saw one class
-            try:
-                doubles = ClassifierSet(output).probs[:, 0, :].astype(np.float64)
-            except InvalidInputError as error:
-                raise InvalidInputError(
-                    f"member {name!r} gave no probabilities: {error}"
-                ) from error
-            if output.dtype != np.float64:  # rounding of coarser types is mended while it is known
-                doubles /= doubles.sum(axis=1, keepdims=True)
-        aligned[:, m, [positions[each] for each in known]] = doubles
+def _aligned(
+    name: str, known: Classes, output: NDArray[Any], order: tuple[Hashable, ...]
+) -> NDArray[np.float64]:
+    """Predictions of a member on one order of classes, (n_samples, n_classes)."""
+    strange = [each for each in known if each not in order]
+    if strange:  # also where a base estimator came fitted on another problem
+        rule = "must name every class that a member knows"
+        came = f"{reprlib.repr(order)}, without {strange[0]!r} of {name!r}"
+        raise refusal("classes", rule, came, "Add it, or leave that member out.")
+    doubles = output.astype(np.float64)
+    if output.shape[1:] != (1,):  # which is of a member that saw one class
+        try:
+            doubles = ClassifierSet(output).probs[:, 0, :].astype(np.float64)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"member {name!r} gave no probabilities: {error}") from error
+        if output.dtype != np.float64:  # rounding of coarser types is mended while it is known
+            doubles /= doubles.sum(axis=1, keepdims=True)
+    aligned = np.zeros((len(output), len(order)))
+    aligned[:, [order.index(each) for each in known]] = doubles
     return aligned
 
 

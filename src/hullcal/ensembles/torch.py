@@ -237,9 +237,7 @@ class _Run:
         if not passes:
             rule = "must be at least one model or state"
             raise refusal("members", rule, "none", "Pass one or more.")
-        probs = passes[0].probs
-        if len(passes) > 1:
-            probs = np.concatenate([each.probs for each in passes], axis=1)
+        probs = np.concatenate([each.probs for each in passes], axis=1)
         if self._reading.doubts(probs):
             warn(
                 "every output of this one-column model lies in [0, 1]; if these are probabilities "
@@ -253,18 +251,22 @@ class _Run:
         start = 0
         for batch in self._loader:
             arguments, keywords, given = split_batch(batch)
-            block = self._block(members, arguments, keywords, start)
+            rows = [
+                self._reading.rows(member.outputs(arguments, keywords, start), number, start)
+                for number, member in enumerate(members, self._n_done)
+            ]
+            self._check_shapes(rows, start)
+            blocks.append(np.stack(rows, axis=1))
             if given is not None:
-                n_rows, _, n_classes = block.shape
+                n_rows, _, n_classes = blocks[-1].shape
                 try:
                     labels.append(check_labels(given, n_samples=n_rows, n_classes=n_classes))
                 except InvalidInputError as error:  # it counts rows from the start of the batch
                     raise InvalidInputError(f"In the batch from row {start} on: {error}") from error
-            if len(labels) not in (0, len(blocks) + 1):
+            if len(labels) not in (0, len(blocks)):
                 rule = "must give labels with every batch or with none"
                 raise refusal("loader", rule, f"a change at row {start}", "Label every batch.")
-            blocks.append(block)
-            start += len(block)
+            start += len(blocks[-1])
             self._n_ticks += len(members)
             if report is not None:
                 n_members = max(self._n_members, self._n_done + len(members))
@@ -272,21 +274,14 @@ class _Run:
         probs = np.concatenate(blocks) if blocks else np.empty((0, len(members), 0))
         return Predictions(probs, np.concatenate(labels, dtype=np.int64) if labels else None)
 
-    def _block(
-        self, members: Sequence[Member], arguments: Any, keywords: Any, start: int
-    ) -> NDArray[Any]:
-        """Probabilities of one batch, (n_rows, n_members, n_classes)."""
-        rows: list[NDArray[Any]] = []
-        for number, member in enumerate(members, self._n_done):
-            output = member.outputs(arguments, keywords, start)
-            rows.append(self._reading.rows(output, number, start))
-            self._n_classes = self._n_classes or rows[0].shape[1]
-            expected = (len(rows[0]), self._n_classes)
-            if rows[-1].shape != expected:
+    def _check_shapes(self, rows: list[NDArray[Any]], start: int) -> None:
+        self._n_classes = self._n_classes or rows[0].shape[1]
+        expected = (len(rows[0]), self._n_classes)
+        for number, each in enumerate(rows, self._n_done):
+            if each.shape != expected:
                 rule = "must give one row of outputs per instance and the same classes always"
-                came = f"shape {rows[-1].shape} from member {number} in row {start} on"
+                came = f"shape {each.shape} from member {number} in row {start} on"
                 raise refusal("models", rule, came, f"Here {expected} was expected.")
-        return np.stack(rows, axis=1)
 
     def _check_same_rows(self, first: Predictions, later: Predictions) -> None:
         """Refuse a loader without rows, and a pass whose rows or labels are not those of the first."""

@@ -150,7 +150,7 @@ class WeightedEnsembleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         )
         self.classes_ = np.asarray(members.classes) if classes is None else classes
         self.members_ = members.members
-        if self._scored():
+        if self.objective in [*_SCORES]:
             self.weights_ = _SCORES[self.objective](members, members.labels(labels))
         else:
             search = {"measure": self.objective, "minimizer": self.minimizer}
@@ -185,12 +185,9 @@ class WeightedEnsembleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
             self._result = calibration_test(*self.held_out_, rng=self.seed_, **self._test)
         return self._result
 
-    def _scored(self) -> bool:
-        return isinstance(self.objective, str) and self.objective in _SCORES
-
     def _settings(self) -> dict[str, Any]:
         """The options of the test, checked before any work."""
-        measure = "ece_conf" if self._scored() else self.objective
+        measure = "ece_conf" if self.objective in [*_SCORES] else self.objective
         try:
             resolved = measures.resolve(measure)
         except InvalidInputError as error:

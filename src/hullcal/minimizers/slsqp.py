@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hullcal.measures import Measure
 from hullcal.minimizers._base import Minima, Minimizer
 from hullcal.objectives.base import Function
-from hullcal.simplex import _project, normalise
+from hullcal.simplex import normalise, project
 
 #: Step of the forward differences along the edges of the simplex.
 _DIFFERENCE = 1e-6
@@ -66,7 +66,7 @@ class Slsqp(Minimizer):
 
         def g_and_slope(point: Floats) -> tuple[float, Floats]:
             nonlocal spent, lowest, end
-            here = _project(point)
+            here = project(point)
             if spent >= share:
                 raise _BudgetSpent
             towards = (1.0 - _DIFFERENCE) * here + _DIFFERENCE * corners

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import entr
 
-from hullcal._compiled.jit import compiled
 from hullcal._validation import warn
 from hullcal.uncertainty.spread import Floats, per_instance
 
@@ -46,7 +46,7 @@ def mutual_information(probs: Any, *, n_jobs: int = 1) -> Floats:
     >>> mutual_information([[[1.0, 0.0], [0.0, 1.0]]]) / np.log(2)
     array([1.])
     """
-    return per_instance(_mutual_information, probs, n_jobs=n_jobs)[:, 0]
+    return per_instance(_mutual_information, probs, n_jobs=n_jobs)
 
 
 def entropy_bounds(probs: Any, *, n_jobs: int = 1) -> tuple[Floats, Floats]:
@@ -75,188 +75,85 @@ def entropy_bounds(probs: Any, *, n_jobs: int = 1) -> tuple[Floats, Floats]:
     >>> lower, upper / np.log(2)
     (array([0.]), array([1.]))
     """
-    values = per_instance(_entropy_bounds, probs, GAP, n_values=3, n_jobs=n_jobs)
-    lower, upper, gap = values.T.copy()
-    short = int((gap > GAP).sum())
-    if short > 0:
+    lower, upper, gap = per_instance(_entropy_bounds, probs, n_jobs=n_jobs).T.copy()
+    if short := int((gap > GAP).sum()):
         warn(
-            f"the upper entropy of {short} instances is known only to within {gap.max():.1g} nats.",
+            f"the upper entropy of {short} instances is known only to within {gap.max():.1g} nats."
         )
     return lower, upper
 
 
-@compiled
-def _entropy(p):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for k in range(p.shape[0]):
-        if p[k] > 0.0:
-            total -= p[k] * math.log(p[k])
-    return total
+def _entropy(probs: Floats) -> Floats:
+    values: Floats = entr(probs).sum(axis=-2)
+    return values
 
 
-@compiled
-def _average(members, out):  # type: ignore[no-untyped-def]
-    n_members, n_classes = members.shape
-    for k in range(n_classes):
-        total = 0.0
-        for m in range(n_members):
-            total += members[m, k]
-        out[k] = total / n_members
+def _mutual_information(members: Floats) -> Floats:
+    information: Floats = _entropy(members.mean(axis=0)) - _entropy(members).mean(axis=0)
+    return information.clip(min=0.0)
 
 
-@compiled
-def _mutual_information(members, out):  # type: ignore[no-untyped-def]
-    n_samples, n_members, n_classes = members.shape
-    average = np.empty(n_classes)
-    for n in range(n_samples):
-        _average(members[n], average)
-        total = 0.0
-        for m in range(n_members):
-            total += _entropy(members[n, m])
-        out[n, 0] = max(_entropy(average) - total / n_members, 0.0)
+def _entropy_bounds(members: Floats) -> Floats:
+    """Least and greatest entropy of each instance, and how far the latter may be from the truth."""
+    vertices, centre = _entropy(members), _entropy(members.mean(axis=0))
+    found, gap = _maximize_entropy(np.ascontiguousarray(members.transpose(2, 0, 1)))
+    # The members and their average are points of the hull too.
+    upper = np.maximum(found, np.maximum(vertices.max(axis=0), centre))
+    return np.column_stack([vertices.min(axis=0), upper, gap])
 
 
-@compiled
-def _entropy_bounds(members, gap, out):  # type: ignore[no-untyped-def]
-    n_samples, n_members, n_classes = members.shape
-    average = np.empty(n_classes)
-    for n in range(n_samples):
-        _average(members[n], average)
-        lower, upper = np.inf, _entropy(average)
-        for m in range(n_members):
-            entropy = _entropy(members[n, m])
-            lower, upper = min(lower, entropy), max(upper, entropy)
-        found, left = _maximize_entropy(members[n], gap)
-        out[n, 0] = lower
-        # The members and their average are points of the hull too.
-        out[n, 1] = max(found, upper)
-        out[n, 2] = left
-
-
-@compiled
-def _maximize_entropy(members, tolerance):  # type: ignore[no-untyped-def]
-    """Greatest entropy over the hull of `members` (M, K), and how far from it that may be.
+def _maximize_entropy(members: Floats) -> tuple[Floats, Floats]:
+    """Greatest entropy over each hull, and how far from it that may be; all instances in step.
 
     A primal-dual interior point method for: minimise sum of q log q, where q is the combination
     with weights w >= 0 of sum 1. Its optimality conditions, relaxed by mu, are
 
-        gradient - slack + level = 0,   w * slack = mu,   sum of w = 1,
-
-    and a Newton step needs one Cholesky factor of an M x M matrix.
+        gradient - slack + level = 0,   w * slack = mu,   sum of w = 1.
     """
-    n_members, n_classes = members.shape
-    weights = np.full(n_members, 1.0 / n_members)
-    slack, step, slack_step = np.empty(n_members), np.empty(n_members), np.empty(n_members)
-    gradient, ones = np.empty(n_members), np.empty(n_members)
-    mixed, logs = np.empty(n_classes), np.empty(n_classes)
-    factor = np.empty((n_members, n_members))
-    best, best_gap = -np.inf, np.inf
-    level = 0.0
+    n_samples, n_members, _ = members.shape
+    best, best_gap = np.full(n_samples, -np.inf), np.full(n_samples, np.inf)
+    active: NDArray[np.intp] = np.arange(n_samples)
+    weights: Floats = np.full((n_samples, n_members), 1.0 / n_members)
+    slack, level = weights, weights[:, 0]
     for iteration in range(_MAX_ITERATIONS):
-        entropy, gap = _evaluate(members, weights, mixed, logs, gradient)
-        if gap < best_gap:
-            best, best_gap = entropy, gap
-        if best_gap <= 0.1 * tolerance:
-            break
+        mixed = (weights[:, None, :] @ members)[:, 0]
+        there = mixed > _NEGLIGIBLE
+        logs = np.log(mixed, out=np.zeros_like(mixed), where=there)
+        gradient = (members @ (logs + 1.0)[:, :, None])[:, :, 0]
+        # No combination has an entropy that exceeds this one's by more.
+        gap = (weights * gradient).sum(axis=1) - gradient.min(axis=1)
+        better = gap < best_gap[active]
+        best[active[better]] = -(mixed * logs).sum(axis=1)[better]
+        best_gap[active[better]] = gap[better]
         if iteration == 0:
-            level = 0.1 - gradient.min()
-            for m in range(n_members):
-                slack[m] = gradient[m] + level
-        mu = 0.0
-        for m in range(n_members):
-            mu += weights[m] * slack[m]
-        mu *= _CENTERING / n_members
-        _hessian(members, mixed, weights, slack, factor)
-        _cholesky(factor)
-        for m in range(n_members):
-            step[m] = mu / weights[m] - gradient[m] - level
-            ones[m] = 1.0
-        _solve(factor, step)
-        _solve(factor, ones)
-        level_step = step.sum() / ones.sum()
-        length = 1.0
-        for m in range(n_members):
-            step[m] -= level_step * ones[m]
-            slack_step[m] = (mu - slack[m] * step[m]) / weights[m] - slack[m]
-            if step[m] < 0.0:
-                length = min(length, -_BOUNDARY * weights[m] / step[m])
-            if slack_step[m] < 0.0:
-                length = min(length, -_BOUNDARY * slack[m] / slack_step[m])
-        total = 0.0
-        for m in range(n_members):
-            weights[m] += length * step[m]
-            slack[m] += length * slack_step[m]
-            total += weights[m]
+            level = 0.1 - gradient.min(axis=1)
+            slack = gradient + level[:, None]
+        left = best_gap[active] > 0.1 * GAP
+        if not left.any():
+            break
+        active, members, mixed, there = active[left], members[left], mixed[left], there[left]
+        weights, slack, level, gradient = weights[left], slack[left], level[left], gradient[left]
+        mu = _CENTERING * (weights * slack).mean(axis=1, keepdims=True)
+        inverse = np.divide(1.0, mixed, out=np.zeros_like(mixed), where=there)
+        hessian = (members * inverse[:, None, :]) @ members.transpose(0, 2, 1)
+        diagonal = np.einsum("nmm->nm", hessian)
+        # Members on a line leave pivots that are nothing but rounding.
+        diagonal += slack / weights + 1e-14 * diagonal
+        newton = mu / weights - gradient - level[:, None]
+        solved = np.linalg.solve(hessian, np.stack([newton, np.ones_like(newton)], axis=2))
+        level_step = solved[:, :, 0].sum(axis=1) / solved[:, :, 1].sum(axis=1)
+        step = solved[:, :, 0] - level_step[:, None] * solved[:, :, 1]
+        slack_step = (mu - slack * step) / weights - slack
+        length = np.minimum(_longest(weights, step), _longest(slack, slack_step))
+        weights += length[:, None] * step
+        slack += length[:, None] * slack_step
         level += length * level_step
-        for m in range(n_members):
-            weights[m] /= total
+        weights /= weights.sum(axis=1, keepdims=True)
     return best, best_gap
 
 
-@compiled
-def _evaluate(members, weights, mixed, logs, gradient):  # type: ignore[no-untyped-def]
-    """Entropy of the combination, and the most that any other may exceed it by."""
-    n_members, n_classes = members.shape
-    entropy = 0.0
-    for k in range(n_classes):
-        q = 0.0
-        for m in range(n_members):
-            q += weights[m] * members[m, k]
-        mixed[k] = q
-        logs[k] = math.log(q) if q > _NEGLIGIBLE else 0.0
-        entropy -= q * logs[k]
-    lowest, average = np.inf, 0.0
-    for m in range(n_members):
-        slope = 0.0
-        for k in range(n_classes):
-            slope += members[m, k] * (logs[k] + 1.0)
-        gradient[m] = slope
-        lowest = min(lowest, slope)
-        average += weights[m] * slope
-    return entropy, average - lowest
-
-
-@compiled
-def _hessian(members, mixed, weights, slack, out):  # type: ignore[no-untyped-def]
-    """Second derivatives in the weights, with what the slacks add to their diagonal."""
-    n_members, n_classes = members.shape
-    for i in range(n_members):
-        for j in range(i + 1):
-            total = 0.0
-            for k in range(n_classes):
-                if mixed[k] > _NEGLIGIBLE:
-                    total += members[i, k] / mixed[k] * members[j, k]
-            out[i, j] = total
-        out[i, i] += slack[i] / weights[i]
-
-
-@compiled
-def _cholesky(a):  # type: ignore[no-untyped-def]
-    """Lower factor in place; members on a line leave pivots that are nothing but rounding."""
-    size = a.shape[0]
-    for j in range(size):
-        pivot = a[j, j]
-        for k in range(j):
-            pivot -= a[j, k] * a[j, k]
-        a[j, j] = math.sqrt(max(pivot, 1e-14 * a[j, j]))
-        for i in range(j + 1, size):
-            total = a[i, j]
-            for k in range(j):
-                total -= a[i, k] * a[j, k]
-            a[i, j] = total / a[j, j]
-
-
-@compiled
-def _solve(factor, b):  # type: ignore[no-untyped-def]
-    """b becomes the solution, by the lower factor and its transpose."""
-    size = b.shape[0]
-    for i in range(size):
-        total = b[i]
-        for k in range(i):
-            total -= factor[i, k] * b[k]
-        b[i] = total / factor[i, i]
-    for i in range(size - 1, -1, -1):
-        total = b[i]
-        for k in range(i + 1, size):
-            total -= factor[k, i] * b[k]
-        b[i] = total / factor[i, i]
+def _longest(point: Floats, step: Floats) -> Floats:
+    """Share of each step, at most 1, that keeps all coordinates positive."""
+    to_boundary = np.divide(point, -step, out=np.full_like(point, np.inf), where=step < 0.0)
+    share: Floats = _BOUNDARY * to_boundary.min(axis=1)
+    return share.clip(max=1.0)

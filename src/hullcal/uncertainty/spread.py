@@ -5,45 +5,42 @@ from __future__ import annotations
 import decimal
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._compiled.jit import compiled
-from hullcal._compiled.mixing import fill
-from hullcal._compiled.sums import dot
 from hullcal._validation import ApproximationWarning, check_jobs, warn
 from hullcal.sets import ClassifierSet
 from hullcal.threads import blocks, in_order
 
 Floats = NDArray[np.float64]
 
-#: Probabilities of a block of instances: small enough for the second-level cache.
-_BLOCK = 50_000
+#: Numbers that a block of instances takes: small enough for the second-level cache.
+_BLOCK = 200_000
 #: Classes up to which the generalised Hartley measure visits all subsets.
 MAX_CLASSES = 16
 
 
 def per_instance(
-    loop: Callable[..., None], probs: Any, *arguments: Any, n_values: int = 1, n_jobs: int
+    size: Callable[[Floats], Floats], probs: Any, *, n_jobs: int, n_numbers: int | None = None
 ) -> Floats:
-    """Values of every instance, (n_samples, n_values): loop(members (n, M, K), *arguments, out)."""
+    """What `size` gives for every instance, in blocks; `n_numbers` is what it needs for one.
+
+    It gets members of shape (n_members, n_classes, n): arithmetic runs over the instances.
+    """
     members = ClassifierSet.of(probs).probs
-    n_samples, n_members, n_classes = members.shape
-    out = np.empty((n_samples, n_values))
+    n_numbers = n_numbers or members[0].size
 
-    def block(bounds: tuple[int, int]) -> None:
-        first, last = bounds
-        # Blocks are copied one at a time, so that float32 and memory maps never become one array.
-        rows = np.ascontiguousarray(members[first:last], dtype=np.float64)
-        loop(rows, *arguments, out[first:last])
+    def of_block(bounds: tuple[int, int]) -> Floats:
+        # Blocks are converted one at a time, so that float32 and memory maps never become one array.
+        rows = members[slice(*bounds)].transpose(1, 2, 0)
+        return size(np.ascontiguousarray(rows, dtype=np.float64))
 
-    size = max(1, _BLOCK // (n_members * n_classes))
-    for _ in in_order(block, blocks(0, n_samples, size), n_jobs=check_jobs(n_jobs)):
-        pass
-    return out
+    # Fewer than eight instances leave the vector units idle.
+    bounds = blocks(0, len(members), max(8, _BLOCK // n_numbers))
+    return np.concatenate(list(in_order(of_block, bounds, n_jobs=check_jobs(n_jobs))))
 
 
 def tv_diameter(probs: Any, *, n_jobs: int = 1) -> Floats:
@@ -67,7 +64,7 @@ def tv_diameter(probs: Any, *, n_jobs: int = 1) -> Floats:
     >>> tv_diameter([[[1.0, 0.0], [0.25, 0.75]]])
     array([0.75])
     """
-    return per_instance(_tv_diameter, probs, n_jobs=n_jobs)[:, 0]
+    return per_instance(_tv_diameter, probs, n_jobs=n_jobs)
 
 
 def interval_width(probs: Any, *, n_jobs: int = 1) -> Floats:
@@ -91,34 +88,7 @@ def interval_width(probs: Any, *, n_jobs: int = 1) -> Floats:
     >>> interval_width([[[1.0, 0.0], [0.25, 0.75]]])
     array([0.75])
     """
-    return per_instance(_interval_width, probs, n_jobs=n_jobs)[:, 0]
-
-
-@compiled
-def _tv_diameter(members, out):  # type: ignore[no-untyped-def]
-    n_samples, n_members, n_classes = members.shape
-    for n in range(n_samples):
-        widest = 0.0
-        for i in range(n_members):
-            for j in range(i):
-                distance = 0.0
-                for k in range(n_classes):
-                    distance += abs(members[n, i, k] - members[n, j, k])
-                widest = max(widest, distance)
-        out[n, 0] = 0.5 * widest
-
-
-@compiled
-def _interval_width(members, out):  # type: ignore[no-untyped-def]
-    n_samples, n_members, n_classes = members.shape
-    for n in range(n_samples):
-        total = 0.0
-        for k in range(n_classes):
-            low = high = members[n, 0, k]
-            for m in range(1, n_members):
-                low, high = min(low, members[n, m, k]), max(high, members[n, m, k])
-            total += high - low
-        out[n, 0] = total / n_classes
+    return per_instance(_interval_width, probs, n_jobs=n_jobs)
 
 
 def generalized_hartley(probs: Any, *, n_jobs: int = 1) -> Floats:
@@ -165,7 +135,21 @@ def generalized_hartley(probs: Any, *, n_jobs: int = 1) -> Floats:
             ApproximationWarning,
         )
     factors = _factors(min(classifiers.n_classes, MAX_CLASSES))
-    return per_instance(_hartley, classifiers, factors, n_jobs=n_jobs)[:, 0]
+    size = partial(_hartley, factors=factors)
+    return per_instance(size, classifiers, n_jobs=n_jobs, n_numbers=len(factors))
+
+
+def _interval_width(members: Floats) -> Floats:
+    widths: Floats = (members.max(axis=0) - members.min(axis=0)).mean(axis=0)
+    return widths
+
+
+def _tv_diameter(members: Floats) -> Floats:
+    widest = np.zeros(members.shape[2])
+    for m in range(1, len(members)):
+        distances = np.abs(members[m] - members[:m]).sum(axis=1)
+        np.maximum(widest, distances.max(axis=0), out=widest)
+    return 0.5 * widest
 
 
 @cache
@@ -186,51 +170,25 @@ def _factors(n_classes: int) -> Floats:
     return np.array([by_size[subset.bit_count()] for subset in range(2**n_classes)])
 
 
-@compiled
-def _keep_most_probable(members, kept):  # type: ignore[no-untyped-def]
-    """Fill `kept` with the members' most probable classes, and with all others as the last one."""
-    n_members, n_classes = members.shape
-    places, largest = np.full(n_classes, kept.shape[1] - 1), np.zeros(n_classes)
-    for m in range(n_members):
+def _hartley(members: Floats, factors: Floats) -> Floats:
+    if members.shape[1] > MAX_CLASSES:
+        members = _with_rare_classes_merged(members)
+    _, n_classes, n_samples = members.shape
+    sums, lowest = np.zeros((2, 2**n_classes, n_samples))
+    for difference in members[1:] - members[0]:
         for k in range(n_classes):
-            largest[k] = max(largest[k], members[m, k])
-    for place in range(kept.shape[1] - 1):
-        best = np.argmax(largest)
-        places[best] = place
-        largest[best] = -1.0
-    for m in range(n_members):
-        fill(kept[m], 0.0)
-        for k in range(n_classes):
-            kept[m, places[k]] += members[m, k]
-
-
-@compiled
-def _below_the_first(table, sums, lower):  # type: ignore[no-untyped-def]
-    """How far the smallest probability of each subset of the classes is below the first member's."""
-    fill(lower, 0.0)
-    for m in range(1, table.shape[0]):
-        sums[0] = 0.0
-        size = 1
-        for k in range(table.shape[1]):
             # Subsets that contain class k are those of the classes before it, and k.
-            difference = table[m, k] - table[0, k]
-            for subset in range(size):
-                sums[size + subset] = sums[subset] + difference
-            size *= 2
-        for subset in range(size):
-            lower[subset] = min(lower[subset], sums[subset])
+            here, with_k = slice(2**k), slice(2**k, 2 ** (k + 1))
+            np.add(sums[here], difference[k], out=sums[with_k])
+        np.minimum(lowest, sums, out=lowest)
+    # All classes together have probability 1, up to rounding that must not count.
+    sizes: Floats = (lowest[:-1] * factors[:-1, None]).sum(axis=0)
+    return sizes.clip(min=0.0)
 
 
-@compiled
-def _hartley(members, factors, out):  # type: ignore[no-untyped-def]
-    n_samples, n_members, n_classes = members.shape
-    kept = np.empty((n_members, min(n_classes, MAX_CLASSES)))
-    sums, lower = np.empty(factors.shape[0]), np.empty(factors.shape[0])
-    for n in range(n_samples):
-        table = members[n]
-        if n_classes > MAX_CLASSES:
-            _keep_most_probable(table, kept)
-            table = kept
-        _below_the_first(table, sums, lower)
-        # All classes together have probability 1, up to rounding that must not count.
-        out[n, 0] = max(dot(factors[:-1], lower[:-1]), 0.0)
+def _with_rare_classes_merged(members: Floats) -> Floats:
+    """The most probable classes of each instance, and all others as one."""
+    order = np.argsort(-members.max(axis=0), axis=0, kind="stable")[None]
+    ranked = np.take_along_axis(members, order, axis=1)
+    kept, others = ranked[:, : MAX_CLASSES - 1], ranked[:, MAX_CLASSES - 1 :]
+    return np.concatenate([kept, others.sum(axis=1, keepdims=True)], axis=1)
