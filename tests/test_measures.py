@@ -572,9 +572,13 @@ LABELLED_TOGETHER = [
 @pytest.mark.parametrize(("n", "k"), [(2, 2), (129, 2), (256, 3), (257, 7), (300, 11)])
 def test_labellings_taken_together_have_the_values_that_they_have_alone(measure, n, k):
     rng = np.random.default_rng(n)
-    for kind in ("mixed", "tenths"):
-        probs = rng.multinomial(10, np.full(k, 1 / k), size=n) / 10
-        mixed = np.ascontiguousarray((probs if kind == "tenths" else forecasts(rng, n, k, kind)).T)
+    for kind in ("mixed", "tenths", "tiny"):
+        probs = forecasts(rng, n, k, "mixed")
+        if kind == "tenths":
+            probs = rng.multinomial(10, np.full(k, 1 / k), size=n) / 10
+        if kind == "tiny":
+            probs[:, 0] = 5e-324
+        mixed = np.ascontiguousarray(probs.T)
         drawn = rng.integers(k, size=(n, 32)).astype(np.uint16)
         drawn[:, 3] = k - 1  # all rows share a label, and most labels have no row
         together, alone = np.empty(32), np.empty(1)

@@ -274,10 +274,10 @@ def _add_cell(counts, shared, size, expected, out):  # type: ignore[no-untyped-d
     """Add (o - p)^2 / p of a cell for each labelling, and begin the next cell."""
     if expected > 0.0:
         # A division for each labelling would take longer than to count it.
-        share, weight = 1.0 / size, 1.0 / expected
+        share, weight = 1.0 / size, 1.0 / math.sqrt(expected)
         for d in range(out.shape[0]):
-            gap = share * (counts[d] + shared[d]) - expected
-            out[d] += gap * gap * weight
+            residual = (share * (counts[d] + shared[d]) - expected) * weight
+            out[d] += residual * residual
     else:
         for d in range(out.shape[0]):
             out[d] = np.inf if counts[d] + shared[d] > 0.0 else out[d]
