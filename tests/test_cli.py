@@ -465,6 +465,7 @@ def test_the_demo_judges_three_real_ensembles_and_writes_a_report(tmp_path, monk
         (("--seed", "99999999999"), "--seed"),
         (("-o", "there.html"), "`--output` must not exist yet"),
         (("-o", "folder"), "`--output` must be a file"),
+        (("-o", "r.pdf"), "`--output` must end in .html or .htm"),
     ],
 )
 def test_a_demo_refuses_before_any_work(options, words, tmp_path):

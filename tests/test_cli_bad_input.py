@@ -141,6 +141,12 @@ def test_an_output_of_unknown_kind_is_refused(tmp_path):
     )
 
 
+@pytest.mark.parametrize("name", ["r.pdf", "r", "r.html.gz"])
+def test_a_report_of_another_kind_is_refused(name, tmp_path):
+    words = ["`--report` must end in .html or .htm", repr(name)]
+    refused_with_reason(tmp_path, "test", "x.npz", "--report", name, words=words)
+
+
 def test_two_outputs_are_two_files(tmp_path):
     words = ["`--report` must be another file than `--output`"]
     refused(tmp_path, "test", "x.npz", "--output", "a", "--report", "./a", words=words)

@@ -64,6 +64,15 @@ def _check_outputs(given: dict[str, Any]) -> None:
             raise refusal(f"--{name}", rule, repr(str(path)), "Name another file.")
         with as_options(path=f"--{name}"):
             io.check_output(path, force=given["force"])
+        if name == "report":
+            check_page(path, "--report")
+
+
+def check_page(path: Path, option: str) -> None:
+    """Refuse a report whose ending says that it is something else."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        repair = "Name an HTML page; browsers print it as PDF."
+        raise refusal(option, "must end in .html or .htm", repr(path.name), repair)
 
 
 # Options

@@ -164,6 +164,7 @@ def demo(seed: int, output: Path, force: bool, quiet: bool) -> None:
     output.parent.mkdir(parents=True, exist_ok=True)
     with as_options(path="--output"):
         io.check_output(output, force=force)
+    options.check_page(output, "--output")
     found = Assessments()
     for example in examples(seed):
         with working(quiet=quiet) as report:
