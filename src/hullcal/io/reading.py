@@ -225,7 +225,7 @@ def agreed(sources: Sequence[Source], declared: Sequence[Mapping[str, Any]]) -> 
                 known[what], by[what] = value, source
             elif value is not None and not same(value, known[what]):
                 values = (
-                    f"{reprlib.repr(value)}, and {reprlib.repr(known[what])} in {by[what].shown},"
+                    f"{reprlib.repr(known[what])} in {by[what].shown} and {reprlib.repr(value)}"
                 )
                 raise source.refuse(f"must agree in `{what}`", values, "Write all files alike.")
     return known
