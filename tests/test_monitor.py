@@ -86,6 +86,19 @@ def test_sums_that_are_all_too_small_are_no_evidence():
     assert short.log_evalue < 1.0
 
 
+@pytest.mark.parametrize(
+    ("given", "how"),
+    [(np.log, "from_logits"), (np.log, "from_log"), (lambda probs: 100 * probs, "normalize")],
+)
+def test_a_batch_may_hold_logits_logarithms_or_percentages(given, how):
+    probs, labels = batch(0)
+    plain, other = watched([(probs, labels)]), watched([])
+    other.update(given(probs), labels, **{how: True})
+    assert other.log_evalue == pytest.approx(plain.log_evalue, abs=1e-9)
+    with pytest.raises(hc.InvalidInputError, match=how):
+        other.update(given(probs), labels)
+
+
 def test_what_interrupts_an_update_leaves_the_monitor_as_it_was(monkeypatch):
     monitor, other = watched([batch(0)]), watched([batch(0)])
 

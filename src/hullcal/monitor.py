@@ -100,20 +100,34 @@ class Monitor:
         self._seen = len(self._labels)
         self._fit()
 
-    def update(self, probs: ArrayLike | ClassifierSet, labels: ArrayLike) -> None:
+    def update(
+        self,
+        probs: ArrayLike | ClassifierSet,
+        labels: ArrayLike,
+        *,
+        from_logits: bool = False,
+        from_log: bool = False,
+        normalize: bool = False,
+    ) -> None:
         """Add a batch of rows in the order in which they came.
 
         Parameters
         ----------
         probs : array-like of shape (n_rows, n_members, n_classes)
         labels : array-like of shape (n_rows,)
+        from_logits, from_log : bool
+            What `probs` holds instead of probabilities.
+        normalize : bool
+            Whether rows are divided by their sums, however far from 1.
 
         Raises
         ------
         InvalidInputError
             If the batch is not valid or of another shape; the monitor is then as it was.
         """
-        batch, truth = ClassifierSet.with_labels(probs, labels)
+        batch, truth = ClassifierSet.with_labels(
+            probs, labels, from_logits=from_logits, from_log=from_log, normalize=normalize
+        )
         shape = batch.probs.shape[1:]
         if shape != (self.n_members, self.n_classes):
             rule = f"must have shape (n_rows, {self.n_members}, {self.n_classes})"
