@@ -252,6 +252,24 @@ def test_the_command_appends_files_to_a_state(tmp_path):
     assert isinstance(missing.exception, hc.InvalidInputError)
 
 
+def test_the_command_reads_files_as_the_others_do(tmp_path):
+    probs, labels = batch(0)
+    names = np.array(["cat", "dog", "owl"])
+    np.savez(tmp_path / "x.npz", z=np.log(probs), y=names[labels])
+    np.savez(tmp_path / "z.npz", probs=probs)
+    state, file = str(tmp_path / "s.npz"), str(tmp_path / "x.npz")
+    how = ["--logits", "--probs-key", "z", "--labels-key", "y", "--classes", "cat,dog,owl"]
+    found = CliRunner().invoke(main, ["monitor", state, file, *how, "--format", "json"])
+    log_evalue = json.loads(found.output)["log_evalue"]
+    assert log_evalue == pytest.approx(watched([(probs, labels)]).log_evalue, abs=1e-9)
+    for odd, words in ((tmp_path, "Name a file"), (tmp_path / "z.npz", "`--labels-key`")):
+        refused = CliRunner().invoke(main, ["monitor", state, str(odd)]).exception
+        assert isinstance(refused, hc.InvalidInputError)
+        assert words in str(refused)
+        assert "--engine" not in str(refused)
+        assert "--labels " not in str(refused)
+
+
 def test_the_evidence_is_drawn_with_its_threshold():
     monitor = watched(batch(i, wrong=True) for i in range(4))
     ax = hc.plots.evidence(monitor)

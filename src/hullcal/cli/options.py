@@ -176,6 +176,8 @@ _INPUT = (
         multiple=True,
         help="Predictions of one member, (N, K); repeat for each, in place of FILE.",
     ),
+)
+_READING = (
     click.option("--probs-key", default="probs", help="Name of the predictions in FILE."),
     click.option("--labels-key", default="labels", help="Name of the labels in FILE."),
     click.option("--classes", help="Names of the classes, separated by commas."),
@@ -250,7 +252,8 @@ class Files:
             )
         if data.labels is None and needs_labels:
             came = f"none in {', '.join(map(repr, data.sources))}"
-            repair = "Name the array or column with `--labels-key`, or pass `--labels FILE`."
+            repair = "Name the array or column with `--labels-key`"
+            repair += ", or pass `--labels FILE`." if "member_files" in _option_names() else "."
             raise refusal("labels", "must come with the predictions", came, repair)
         options = self.options(data.labels, data.classes)
         try:
@@ -290,7 +293,12 @@ def _holds_one_member(path: Path) -> bool:
 
 def reads_files(command: Function) -> Function:
     """FILE and everything that says how to read it, as one argument `files`."""
-    return _gathered(command, "files", Files, _INPUT)
+    return _gathered(command, "files", Files, (*_INPUT, *_READING))
+
+
+def reads_batches(command: Function) -> Function:
+    """How each of several files is read, as one argument `reading`."""
+    return _gathered(command, "reading", Files, _READING)
 
 
 def _gathered(command: Function, name: str, kind: type[Any], options: Sequence[Option]) -> Function:
@@ -298,7 +306,8 @@ def _gathered(command: Function, name: str, kind: type[Any], options: Sequence[O
 
     @functools.wraps(command)
     def gathering(**arguments: Any) -> Any:
-        own = {field.name: arguments.pop(field.name) for field in fields(kind)}
+        names = [field.name for field in fields(kind) if field.name in arguments]
+        own = {name: arguments.pop(name) for name in names}
         return command(**{name: kind(**own)}, **arguments)
 
     for decorate in reversed(options):

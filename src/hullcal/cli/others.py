@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,7 @@ def sizes(*, files: Files, out: Output, n_jobs: int, quiet: bool) -> None:
 )
 @click.argument("state", type=options.PATH)
 @click.argument("files", nargs=-1, type=options.PATH, metavar="[FILE]...")
+@options.reads_batches
 @click.option(
     "--alpha",
     type=float,
@@ -81,13 +83,19 @@ def sizes(*, files: Files, out: Output, n_jobs: int, quiet: bool) -> None:
 @options.FORMAT
 @click.option("--exit-code", is_flag=True, help="End with 1 if rejected.")
 def monitor(
-    state: Path, files: tuple[Path, ...], reset: bool, form: str, exit_code: bool, **settings: Any
+    state: Path,
+    files: tuple[Path, ...],
+    reading: Files,
+    reset: bool,
+    form: str,
+    exit_code: bool,
+    **settings: Any,
 ) -> int:
     """Watch whether labels still follow some combination of the members.
 
-    STATE is a file that holds the evidence so far; it is made if there is none. Each FILE, with
-    predictions and labels as for `hullcal test`, is one more batch, in the order given. The decision
-    is valid whenever one looks.
+    STATE is a file that holds the evidence so far; it is made if there is none. Each FILE is one more
+    batch, in the order given: a file of `hullcal test` with predictions and labels, read in the same
+    way. The decision is valid whenever one looks.
 
     \b
     hullcal monitor state.npz monday.npz tuesday.npz
@@ -99,7 +107,7 @@ def monitor(
     if watch is not None and reset:
         watch.reset()
     for file in files:
-        classifiers, labels = Files(file=file).read()
+        classifiers, labels = replace(reading, file=file).read()
         if watch is None:
             sizes = {"n_members": classifiers.n_members, "n_classes": classifiers.n_classes}
             watch = Monitor(**sizes, **settings)
