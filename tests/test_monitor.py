@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -212,6 +214,42 @@ def test_what_is_no_state_is_refused(tmp_path):
     for odd in (tmp_path, tmp_path / "none.npz"):
         with pytest.raises(hc.InvalidInputError, match=r"path|File not found"):
             hc.Monitor.load(odd)
+
+
+def test_what_is_printed_has_the_threshold_and_the_next_step(tmp_path):
+    valid = watched([batch(0)])
+    assert re.fullmatch(
+        r"Monitor: 100 rows in 1 batch, e-value \S+ \(20 or more rejects at 0.05\): not rejected",
+        str(valid),
+    )
+    assert valid.impossible == ()
+    wrong = watched(batch(i, wrong=True) for i in range(15))
+    step = (
+        "Next step: the best combination of the latest rows is overconfident; divide its logits by"
+    )
+    assert f"{step} {wrong.temperature:.2f}. " in str(wrong)
+    assert "`reset`" in str(wrong)
+    wrong.history.append((1501, 0.0, 0.0))
+    wrong._starts[0] = replace(wrong._starts[0], log_evalue=0.0)
+    assert re.search(r"e-value 1, once \S+ \(20 or more", repr(wrong))
+    probs, labels = batch(1)
+    probs[4] = probs[9] = [1.0, 0.0, 0.0]
+    labels[[4, 9]] = 1
+    valid.update(probs, labels)
+    valid.save(tmp_path / "s.npz")
+    again = hc.Monitor.load(tmp_path / "s.npz")
+    assert again.impossible == (104, 109)
+    words = (
+        "Impossible: 2 labels have probability 0 under every member (rows 104, 109), counted from 0"
+    )
+    assert words in str(again)
+    assert "check these labels" in str(again)
+    said = CliRunner().invoke(main, ["monitor", str(tmp_path / "s.npz"), "--format", "json"]).output
+    assert json.loads(said)["impossible"] == [104, 109]
+    said = CliRunner().invoke(main, ["monitor", str(tmp_path / "s.npz")]).output
+    assert "restart the evidence with `--reset`" in said
+    again.reset()
+    assert again.impossible == ()
 
 
 def test_a_failing_disk_leaves_the_old_state(tmp_path, monkeypatch):

@@ -86,6 +86,13 @@ def rows_in_words(rows: tuple[int, ...]) -> str:
     return f"{plural(len(rows), 'row')} {shown}{', …' * (len(rows) > _ROWS)}"
 
 
+def impossible_in_words(n_rows: int, rows: tuple[int, ...]) -> str:
+    """How many labels refute a set, and where they are if that is known."""
+    have = "label has" if n_rows == 1 else "labels have"
+    where = f" ({rows_in_words(rows)})" if rows else ""
+    return f"{n_rows} {have} probability 0 under every member{where}"
+
+
 def evalue_in_words(log_evalue: float) -> str:
     """An e-value of any size: as it is, or as a power of ten."""
     if log_evalue == math.inf:
@@ -167,10 +174,7 @@ def verdict(
     head = f"{word} ({name} = {p:.3g}, {measure_in_words(result)})"
     if word == IMPOSSIBLE:
         n_rows = next(note.data["n_rows"] for note in result.notes if note.code == "impossible")
-        rows = getattr(result, "impossible", ())
-        where = f" ({rows_in_words(rows)})" if rows else ""
-        plural = "label has" if n_rows == 1 else "labels have"
-        return Verdict(head, f"{n_rows} {plural} probability 0 under every member{where}")
+        return Verdict(head, impossible_in_words(n_rows, getattr(result, "impossible", ())))
     if word == INCONCLUSIVE:
         return Verdict(head, 'too few rows per bin for "recentered"; use null="stacked"')
     if word == BORDERLINE:

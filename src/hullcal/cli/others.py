@@ -13,7 +13,15 @@ import click
 from hullcal import io
 from hullcal._validation import InvalidInputError
 from hullcal.cli import options
-from hullcal.cli.options import Files, Output, as_options, columns, command_line, csv_text
+from hullcal.cli.options import (
+    Files,
+    Output,
+    as_options,
+    columns,
+    command_line,
+    csv_text,
+    in_options,
+)
 from hullcal.cli.running import REJECTED, tell, working
 
 
@@ -120,8 +128,8 @@ def monitor(
     # JSON has no infinity.
     finite = {name: value if math.isfinite(value) else None for name, value in found.items()}
     Output(form=form).show(
-        table=lambda: str(watch),
-        json=lambda: json.dumps(finite, indent=2),
+        table=lambda: in_options(str(watch)),
+        json=lambda: json.dumps({**finite, "impossible": watch.impossible}, indent=2),
         csv=lambda: csv_text([found]),
     )
     return REJECTED if exit_code and watch.rejected else 0
