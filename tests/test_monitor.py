@@ -252,6 +252,13 @@ def test_what_is_printed_has_the_threshold_and_the_next_step(tmp_path):
     assert again.impossible == ()
 
 
+def test_a_notebook_shows_the_decision_and_the_next_step():
+    assert ">Not rejected</strong>: 100 rows" in watched([batch(0)])._repr_html_()
+    page = watched(batch(i, wrong=True) for i in range(15))._repr_html_()
+    assert ">Rejected</strong>: 1500 rows in 15 batches" in page
+    assert "Next step" in page
+
+
 def test_a_failing_disk_leaves_the_old_state(tmp_path, monkeypatch):
     path = tmp_path / "state.npz"
     monitor = watched([batch(0)])

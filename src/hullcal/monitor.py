@@ -24,12 +24,14 @@ from hullcal.likelihood import fit_mixture
 from hullcal.objectives.chunked import ArrayPasses, Cases
 from hullcal.sets import ClassifierSet
 from hullcal.words import (
+    IMPOSSIBLE,
     NOT_REJECTED,
     REJECTED,
     direction,
     evalue_in_words,
     has_direction,
     impossible_in_words,
+    in_html,
     plural,
 )
 
@@ -258,6 +260,10 @@ class Monitor:
 
     def __str__(self) -> str:
         return "\n".join([repr(self), *(f"{name}: {words}" for name, words in self._facts.items())])
+
+    def _repr_html_(self) -> str:
+        word = IMPOSSIBLE if self.impossible else self._headline
+        return in_html(f"{word}: {self._evidence}", self._facts, word)
 
     @property
     def _headline(self) -> str:
