@@ -17,6 +17,7 @@ from hullcal.nulls import ONE_CALIBRATED
 from hullcal.results import CalibrationTestResult, Result
 from hullcal.sets import ClassifierSet
 from hullcal.truth import truth_test
+from hullcal.words import plural
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -65,7 +66,7 @@ class ClassicalTestResult(Result):
             f"p-value      {self.pvalue:.4g}   ({self.test})",
             f"Statistic    {self.statistic:.6g}"
             + ("" if freedom is None else f"   ({freedom} degrees of freedom)"),
-            f"Data         {self.n_samples} rows, {self.n_classes} classes",
+            f"Data         {self.n_samples} {plural(self.n_samples, 'row')}, {self.n_classes} classes",
         ]
         return "\n".join(lines + [f"Note         {note}" for note in self.notes])
 
