@@ -270,7 +270,7 @@ def _table(found: Any, *, verbose: bool) -> str:
 
 def _figures(found: Any) -> str:
     """A line for each test, and the weights of the best combination."""
-    header = ["question", "measure", "null", "statistic", "critical", "p", "95 % interval"]
+    header = ["question", "measure", "null", "statistic", "critical", "own p", "95 % interval"]
     header += ["adjusted p", "resamples", "headline"]
     rows = []
     for question, answer in found.answers.items():
