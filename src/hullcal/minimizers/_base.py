@@ -62,8 +62,7 @@ class Minimizer:
     #: Beyond values of any function of the weights: "measure" (no other function), "predictions" (in
     #: memory), "classes" (all of them, not a few entries).
     needs: ClassVar[frozenset[str]] = frozenset()
-    #: Evaluations of g when `max_evaluations` is left open: by itself, inside a test, and inside a test
-    #: of a measure that is easily searched.
+    #: Evaluations of g when `max_evaluations` is left open: by itself, and inside a test.
     budgets: ClassVar[tuple[int, int]] = (10_000, 1_000)
     max_evaluations: int | None = None
 
