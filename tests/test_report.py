@@ -243,6 +243,18 @@ def test_three_sets_of_ten_members_make_a_page_below_400_kb():
     assert len(one.encode()) < 400_000 / 3
 
 
+def test_what_all_marks_of_a_curve_share_is_written_once(page):
+    curves = [
+        curve for curve in re.findall(r"<g[^>]*>(?:<use [^>]*>)+</g>", page) if "href" in curve
+    ]
+    several = [curve for curve in curves if curve.count("<use") > 1]
+    assert len(several) > 10
+    for curve in several:
+        group, *marks = re.findall("<[gu][^>]*>", curve)
+        assert 'stroke="' in group
+        assert not [mark for mark in marks if 'stroke="' in mark]
+
+
 def test_several_sets_have_a_part_each_a_list_of_contents_and_no_identifier_twice(
     page, page_of_two
 ):

@@ -38,6 +38,8 @@ PLAIN: dict[str, Any] = {"usetex": False, "parse_math": True}
 #: Attributes of a drawing that hold places, and numbers longer than these need.
 _PLACES = {"d", "x", "y", "transform"}
 _LONG = re.compile(r"-?\d+\.\d{3,}")
+#: What the parts of a group take from it, unless they have their own.
+_INHERITED = ("fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width")
 #: Fewest and most bins of a histogram.
 _FEWEST, _MOST = 5, 40
 
@@ -193,5 +195,14 @@ def as_svg(ax: Axes, caption: str = "", part: str = "") -> str:
             parent.attrib.pop("id", None)
         if link := parent.attrib.pop("{http://www.w3.org/1999/xlink}href", None):
             parent.set("href", link)
+    for group in root.iter("g"):
+        # What all marks of a curve share, or a fifth of a page would repeat it.
+        marks = list(group)
+        if marks and all(each.tag == "use" for each in marks):
+            for name in _INHERITED & marks[0].attrib.keys():
+                if len({each.get(name) for each in marks}) == 1:
+                    group.set(name, marks[0].attrib[name])
+                    for each in marks:
+                        del each.attrib[name]
     root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": caption}
     return ElementTree.tostring(root, encoding="unicode")
