@@ -415,6 +415,21 @@ def test_weights_are_advised_unless_they_cost_accuracy(best, words):
     assert steps[1].startswith(words)
 
 
+def test_a_rejected_truth_is_one_weighting_for_all_rows_and_no_range_row_by_row():
+    """The truth lies between the members in every row, with weights that differ by row."""
+    logits = np.random.default_rng(0).uniform(-3.0, 3.0, size=(1000, 1))
+    members = 1.0 / (1.0 + np.exp(-logits * [1 / 3, 3.0]))
+    share = np.where(abs(logits[:, 0]) < 1.0, 0.9, 0.1)
+    truth = (1.0 - share) * members[:, 0] + share * members[:, 1]
+    labels = np.random.default_rng(1).random(1000) < truth
+    probs = np.stack([1.0 - members, members], axis=2)
+    found = assess(probs, labels, questions="truth", n_resamples=99, rng=0)
+    assert ((members.min(axis=1) < truth) & (truth < members.max(axis=1))).all()
+    assert found.truth.headline == "Rejected"
+    (step,) = [step for step in found.advice if "range" in step]
+    assert step.startswith("No one weighting explains the labels")
+
+
 def test_a_borderline_answer_is_to_be_repeated_with_more_resamples():
     steps = advice({"calibrated": calibrated(by("bins", 4))}, None)
     assert steps == ("Repeat with `n_resamples=999`, to decide what is borderline.",)

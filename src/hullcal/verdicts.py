@@ -415,7 +415,8 @@ def advice(answers: dict[str, Answer], effect: Effect | None) -> tuple[str, ...]
     if isinstance(truth, TruthTestResult) and "truth" in off and not truth.impossible:
         if truth.n_members > 1:
             steps.append(
-                "Do not take the range of the members as bounds of the true probabilities."
+                "No one weighting explains the labels, so the members' range may miss the true "
+                "probabilities."
             )
         if truth.surprises:
             steps.append(
