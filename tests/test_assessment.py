@@ -446,7 +446,9 @@ def test_an_interval_holds_the_error_of_new_rows(temperature, true):
         rng = np.random.default_rng(seed)
         probs = rng.dirichlet([1, 1, 1], size=200)
         labels = draw_labels(tempered(probs, temperature), rng).astype(np.int32)
-        low, high = Quality.of(probs, labels, hc.ConfidenceECE(), fitted=False).interval
+        low, high = Quality.of(
+            hc.ClassifierSet(probs), labels, hc.ConfidenceECE(), fitted=False
+        ).interval
         held += low <= true <= high
     assert held >= 34  # 99 % of binomial counts at .95 are
 
