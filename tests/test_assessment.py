@@ -128,6 +128,20 @@ def test_coherence_goes_measure_by_measure():
     assert found.headline == "Not rejected"
 
 
+def test_a_p_value_that_is_lent_says_from_where_and_what_the_test_found_alone(sound):
+    others = Answer("average", (by("bins", 92),)), truth(2)
+    found = calibrated(by("bins", 48), implied_by=others)
+    assert found.text.startswith(
+        "Not rejected (p = 0.93, that of the average; alone 0.49 by bins): "
+    )
+    assert found.to_dict()["tests"][0]["unadjusted_pvalue"] == 0.49
+    whole = dataclasses.replace(sound, answers={"calibrated": found})
+    assert "that of the average; alone 0.49 by bins)" in " ".join(whole.summary().split())
+    assert max(map(len, whole.summary().splitlines())) <= 100
+    own = calibrated(by("bins", 95), implied_by=others)
+    assert own.text.startswith("Not rejected (p = 0.96, bins): ")
+
+
 def test_no_output_of_an_assessment_is_incoherent(sound):
     """By chance the measure finds less likely what the likelihood does not: p = .15 and .59 here."""
     own, shown = sound.calibrated.result.pvalue, sound.calibrated.pvalue
@@ -140,6 +154,8 @@ def test_no_output_of_an_assessment_is_incoherent(sound):
     pages = sound.table(), sound.summary(), sound._repr_html_(), hc.report.render(sound)
     for page in pages:
         assert page.count(f"{shown:.3g}") >= 2
+        lent = f"that of the truth; alone {own:.3g} by ece_conf)"
+        assert (lent in " ".join(page.split())) == (page != sound.table())
         assert f"p = {own:.3g}" not in page
 
 

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,14 @@ _DEAR = 0.01
 _MISLEADING = 20.0
 
 
+class _Shown(NamedTuple):
+    """A p-value with its headline, and what tells from which question it is lent, if it is."""
+
+    pvalue: float
+    headline: str
+    whose: str
+
+
 @dataclass(frozen=True)
 class Answer:
     """The tests of one question, and what they say together.
@@ -86,34 +94,35 @@ class Answer:
     detection: Detection | None = None
 
     @cached_property
-    def _shown(self) -> list[tuple[float, str]]:
+    def _shown(self) -> list[_Shown]:
         """P-value and headline of each result: those of what implies it, where its p-value is larger."""
         shown = []
         for i, (result, p) in enumerate(
             zip(self.results, adjust(self.results).tolist(), strict=True)
         ):
-            lent = None
+            lent, own, whose = None, p, ","
             for other in self.implied_by:
                 # Measure by measure if it was tested by measures.
                 same = len(other.results) == len(self.results)
-                of_other, word = other._shown[i if same else other._deciding]
+                of_other, word, _ = other._shown[i if same else other._deciding]
                 if of_other > p:
                     p, lent = of_other, word
+                    whose = f", that of the {other.question}; alone {own:.3g} by"
             word = headline(result, p)
             if lent is not None and IMPOSSIBLE not in (word, lent):
                 word = lent
-            shown.append((p, word))
+            shown.append(_Shown(p, word, whose))
         return shown
 
     @property
     def adjusted(self) -> tuple[float, ...]:
         """P-values of the results: Holm's over the measures, and coherent with what implies this."""
-        return tuple(p for p, _ in self._shown)
+        return tuple(each.pvalue for each in self._shown)
 
     @property
     def headlines(self) -> tuple[str, ...]:
         """A headline for each of the results, from the test whose p-value is shown."""
-        return tuple(word for _, word in self._shown)
+        return tuple(each.headline for each in self._shown)
 
     @property
     def result(self) -> Tested:
@@ -122,7 +131,7 @@ class Answer:
 
     @property
     def _deciding(self) -> int:
-        ranks = [(_DECIDING.index(word), p) for p, word in self._shown]
+        ranks = [(_DECIDING.index(word), p) for p, word, _ in self._shown]
         return ranks.index(min(ranks))
 
     @property
@@ -158,6 +167,7 @@ class Answer:
             word=self.headline,
             size=self.size,
             several=len(self.results) > 1,
+            whose=self._shown[self._deciding].whose,
         )
         if self.headline == NOT_REJECTED and self.detection is not None:
             said = said._replace(size="; ".join(filter(None, [said.size, str(self.detection)])))
@@ -307,7 +317,8 @@ class Assessment:
         lines = [self.described, ""]
         for name, answer in self.answers.items():
             head, claim, size = answer.verdict
-            lines += [f"{self.asked(name):<{width}}  {head}", *_wrapped(size or claim, "    ")]
+            lines += _wrapped(head, f"{self.asked(name):<{width}}  ")
+            lines += _wrapped(size or claim, "    ")
         lines.append("Next steps" if len(self.advice) > 1 else "Next step")
         for number, step in enumerate(self.advice, 1):
             lines += _wrapped(step, f"  {number}. ")

@@ -150,16 +150,18 @@ def verdict(
     word: str | None = None,
     size: str | None = None,
     several: bool = True,
+    whose: str = ",",
 ) -> Verdict:
     """What a test says.
 
     `word` is the headline where other tests decide with it, `size` how large the effect is where more
-    is known of it than in the result, `several` whether p is adjusted for several measures.
+    is known of it than in the result, `several` whether p is adjusted for several measures, `whose`
+    what stands between p and the measure.
     """
     word = headline(result, adjusted) if word is None else word
     p = result.pvalue if adjusted is None else adjusted
     name = "p" if adjusted is None or not several else "adjusted p"
-    head = f"{word} ({name} = {p:.3g}, {measure_in_words(result)})"
+    head = f"{word} ({name} = {p:.3g}{whose} {measure_in_words(result)})"
     if word == IMPOSSIBLE:
         n_rows = next(note.data["n_rows"] for note in result.notes if note.code == "impossible")
         rows = getattr(result, "impossible", ())
