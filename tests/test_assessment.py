@@ -412,8 +412,43 @@ def test_power_that_is_told_is_that_of_the_test():
     assert told.power == pytest.approx(rejected / 60, abs=0.25)
 
 
-def quality(error, accuracy=0.9, temperature=1.5):
-    return Quality(error, (error / 2, error * 2), accuracy, temperature, error / 4)
+def quality(error, accuracy=0.9, temperature=1.5, left=0.25):
+    return Quality(error, (error / 2, error * 2), accuracy, temperature, left * error)
+
+
+@pytest.mark.parametrize(
+    ("left", "temperature", "word", "step"),
+    [
+        (0.5, 1.5, "overconfident", "Recalibrate the average: divide its logits by 1.50, "),
+        (
+            0.9,
+            1.5,
+            "partly overconfident",
+            "A temperature of 1.50 repairs little (error 10.0 to 9.0 ",
+        ),
+        (
+            0.6,
+            0.8,
+            "partly underconfident",
+            "A temperature of 0.80 repairs little (error 10.0 to 6.0",
+        ),
+        (1.2, 1.1, "", "A temperature of 1.10 repairs nothing (error 10.0 to 12.0 points): try an"),
+        (0.9, 1.01, "", "A temperature of 1.01 repairs nothing"),
+    ],
+)
+def test_a_temperature_is_advised_only_if_it_takes_away_half_of_the_error(
+    left, temperature, word, step
+):
+    one = quality(0.1, temperature=temperature, left=left)
+    assert one.direction == word
+    assert (", ".join(filter(None, [word, "accuracy"]))) in str(one)
+    answers = {"average": Answer("average", (by("ece_conf", 0),))}
+    steps = advice(answers, Effect("ece_conf", one, quality(0.2), np.full(3, 1 / 3)))
+    assert steps[0].startswith(step)
+    dear = Effect("ece_conf", one, quality(0.01, accuracy=0.7), np.full(3, 1 / 3))
+    *_, last = advice(answers | {"calibrated": calibrated(by("ece_conf", 60))}, dear)
+    prefer = "the temperature" if left == 0.5 else "another calibrator"
+    assert last.endswith(f": prefer {prefer}.")
 
 
 @pytest.mark.parametrize(

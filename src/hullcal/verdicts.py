@@ -457,23 +457,26 @@ def _repairs(effect: Effect, *, calibrated: bool, members: tuple[str, ...] | Non
             "Check that labels and classes are in the same order: the predictions say next to nothing "
             "about these labels."
         ]
-    steps = []
-    if average.recalibrated < average.error:
-        steps.append(
-            f"Recalibrate the {whose}: divide its logits by {average.temperature:.2f}, that is, raise "
-            f"its probabilities to the power {1 / average.temperature:.2f} and normalise (error "
-            f"{100 * average.error:.1f} to {100 * average.recalibrated:.1f} points on these rows)."
-        )
+    errors = f"error {100 * average.error:.1f} to {100 * average.recalibrated:.1f} points"
+    little = "little" if average.direction else "nothing"
+    steps = [
+        f"Recalibrate the {whose}: divide its logits by {average.temperature:.2f}, that is, raise its "
+        f"probabilities to the power {1 / average.temperature:.2f} and normalise ({errors} on these "
+        "rows)."
+        if average.repaired
+        else f"A temperature of {average.temperature:.2f} repairs {little} ({errors}): try another "
+        "calibrator."
+    ]
     if best is None or not calibrated or best.error >= average.error:
         return steps
     if best.accuracy < average.accuracy - _DEAR:
         cost = f"{best.accuracy:.1%} against {average.accuracy:.1%}"
-        prefer = "prefer the temperature" if steps else "gather more members"
+        prefer = "prefer the temperature" if average.repaired else "prefer another calibrator"
         return [*steps, f"The best weights cost accuracy, {cost}: {prefer}."]
     shown = weights_in_words(effect.weights, members)
     return [
         *steps,
-        f"{'Or use' if steps else 'Use'} the weights {shown}, and check them on new data (error "
+        f"Or use the weights {shown}, and check them on new data (error "
         f"{100 * best.error:.1f} points on these rows).",
     ]
 
