@@ -15,7 +15,7 @@ import pytest
 import hullcal as hc
 from hullcal.report.figures import class_gaps
 from hullcal.verdicts import QUESTIONS
-from hullcal.words import COLOURS, direction, measure_in_words, printable
+from hullcal.words import COLOURS, measure_in_words, printable
 
 WORDS = [word.lower().replace(" ", "-") for word in COLOURS]
 
@@ -137,7 +137,7 @@ def test_each_set_has_its_verdicts_its_effect_and_the_next_steps(page, assessmen
         assert " ".join(step.split()) in text
     for each in (assessment.effect.average, assessment.effect.combination):
         assert each.points in text
-        assert f"{each.temperature:.2f}, {direction(each.temperature)}" in text
+        assert (f"{each.temperature:.2f}, {each.direction}" in text) == bool(each.direction)
         assert f"{each.accuracy:.1%}" in text
 
 
@@ -182,8 +182,8 @@ def test_labels_that_no_member_thinks_possible_are_named():
     ("questions", "shown", "hidden"),
     [
         ("average", "Reliability of the plain average", "ombination"),
-        ("calibrated", "Weights of the best combination", "likeliest"),
-        (["average", "truth"], "likeliest combination", "best combination"),
+        ("calibrated", "Weights of the best calibrated combination", "fits the labels best"),
+        (["average", "truth"], "combination that fits the labels best", "best calibrated"),
     ],
 )
 def test_a_question_that_was_not_asked_is_not_answered(stands, questions, shown, hidden):
@@ -199,6 +199,17 @@ def test_data_that_only_workers_have_seen_are_refused(assessment):
     seen = SimpleNamespace(classifiers=None, labels=None, n_members=2)
     with pytest.raises(hc.InvalidInputError, match="`engine` must be local"):
         hc.report.render(replace(assessment, data=seen))
+
+
+@pytest.mark.parametrize("left", [0.5, 1.5])
+def test_a_temperature_that_does_not_lessen_the_error_is_not_shown(stands, left):
+    one = stands.effect.average._replace(error=0.04, temperature=1.11, recalibrated=0.04 * left)
+    effect = stands.effect._replace(average=one, combination=None)
+    page = hc.report.render(replace(stands, effect=effect))
+    table = page.split('<table class="effect">')[1].split("</table>")[0]
+    shown = ["<td>1.11, overconfident</td>", "<td>2.0 points</td>"]
+    assert [each in table for each in shown] == [left < 1] * 2
+    assert table.count("<td>–</td>") == 2 * (left > 1)
 
 
 def test_a_page_without_effects_leaves_their_table_out(stands):

@@ -156,7 +156,11 @@ class Answer:
             return None
         average = self.question == "average"
         quality = self.effect.average if average else self.effect.combination
-        return None if quality is None else f"{'it' if average else 'the best'} is {quality}"
+        return (
+            None
+            if quality is None
+            else f"{'it' if average else 'the best calibrated'} is {quality}"
+        )
 
     @property
     def verdict(self) -> Verdict:

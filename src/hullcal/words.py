@@ -197,9 +197,13 @@ def _size(result: Any) -> str:
         found = f"temperature {result.temperature:.2f}"
         if result.log_evalue >= -math.log(result.alpha):  # evidence without resampling, too
             found += f", e-value {evalue_in_words(result.log_evalue)}"
-        whose = "it is" if result.hypothesis == ONE_CALIBRATED else "the likeliest combination is"
+        whose = (
+            "it is"
+            if result.hypothesis == ONE_CALIBRATED
+            else "the combination that fits the labels best is"
+        )
         return f"{whose} {result.direction} ({found})"
-    whose = "the best is" if result.hypothesis in (CALIBRATED, TRUTH) else "it is"
+    whose = "the best calibrated is" if result.hypothesis in (CALIBRATED, TRUTH) else "it is"
     if result.measure not in IN_POINTS:
         return f"{result.measure} = {result.minimum:.3g}"
     return f"{whose} off by {100 * result.minimum:.1f} points"
@@ -241,7 +245,9 @@ def facts_of(result: Any) -> dict[str, str]:
         facts["e-value"] = (
             f"{evalue_in_words(result.log_evalue)} ({1 / result.alpha:g} or more rejects)"
         )
-        facts["temperature"] = f"{result.temperature:.3g}: the likeliest is {result.direction}"
+        facts["temperature"] = (
+            f"{result.temperature:.3g}: the combination that fits the labels best is {result.direction}"
+        )
     elif several:
         facts["minimum"] = f"{measure_in_words(result)} = {result.minimum:.4g}, at these weights:"
     if several:
