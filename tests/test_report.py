@@ -298,6 +298,18 @@ def test_colours_are_those_of_the_words_everywhere(page):
 # Figures and classes
 
 
+def test_the_sentences_beside_the_tables_are_plain(page):
+    text = words_of(page)
+    for sentence in (
+        "Binned errors come out too large; the interval corrects for that, so it may lie mostly "
+        "below the printed error.",
+        "p is adjusted by Holm’s method over the measures of a question. For “calibrated” it is at "
+        "least that for “average” and “truth”, which imply it. The statistic there is the mean over ",
+        "A small set is good only if the answers above are not rejected.",
+    ):
+        assert sentence in text
+
+
 def test_every_promised_figure_is_there(page, assessment):
     labels = list(drawn(page))
     for start in (

@@ -435,7 +435,8 @@ def advice(answers: dict[str, Answer], effect: Effect | None) -> tuple[str, ...]
             )
         if truth.surprises:
             steps.append(
-                f"Check the least likely labels: {rows_in_words(truth.surprises)} (counted from 0)."
+                "Look at the rows with the least likely labels (wrong labels?): "
+                f"{rows_in_words(truth.surprises)} (counted from 0)."
             )
     if BORDERLINE in heads.values():
         results = [result for answer in answers.values() for result in answer.results]
@@ -474,9 +475,9 @@ def _repairs(effect: Effect, *, calibrated: bool, members: tuple[str, ...] | Non
     if best is None or not calibrated or best.error >= average.error:
         return steps
     if best.accuracy < average.accuracy - _DEAR:
-        cost = f"{best.accuracy:.1%} against {average.accuracy:.1%}"
+        cost = f"lower the accuracy from {average.accuracy:.1%} to {best.accuracy:.1%}"
         prefer = "prefer the temperature" if average.repaired else "prefer another calibrator"
-        return [*steps, f"The best weights cost accuracy, {cost}: {prefer}."]
+        return [*steps, f"Other weights may calibrate it but {cost}: {prefer}."]
     shown = weights_in_words(effect.weights, members)
     return [
         *steps,

@@ -69,10 +69,13 @@ def weights_in_words(weights: NDArray[np.float64], members: tuple[str, ...] | No
 def trust_in_words(coefficients: NDArray[np.float64], members: tuple[str, ...] | None) -> str:
     """The members whose predictions count too much in a combination, and too little."""
     names = [f"member {m}" for m in range(len(coefficients))] if members is None else members
-    ends = (("least", np.argmin(coefficients)), ("most", np.argmax(coefficients)))
-    return "; ".join(
-        f"{word} for {printable(names[m])} ({coefficients[m]:+.2f})" for word, m in ends
+    low, high = (
+        f"{printable(names[m])} ({coefficients[m]:+.2f})"
+        for m in (np.argmin(coefficients), np.argmax(coefficients))
     )
+    if coefficients.min() >= 0.0:
+        return f"deserves more weight: {high}"
+    return f"deserves less weight: {low}" + f"; more: {high}" * bool(coefficients.max() > 0.0)
 
 
 def rows_in_words(rows: tuple[int, ...]) -> str:
@@ -255,8 +258,8 @@ def facts_of(result: Any) -> dict[str, str]:
             f"{weights_in_words(result.weights, result.members)} (fitted to these rows; expect "
             "worse calibration on new data)"
         )
-    if likelihood and several:
-        facts["trust"] = f"{trust_in_words(result.pool[1:], result.members)} in the fitted pool"
+    if likelihood and several and result.pool[1:].any():
+        facts["pool"] = trust_in_words(result.pool[1:], result.members)
     if likelihood and result.surprises and not result.impossible:
         pairs = zip(result.surprises[:_ROWS], result.surprise_probabilities, strict=False)
         facts["surprises"] = "least likely labels: " + ", ".join(

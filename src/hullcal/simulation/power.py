@@ -62,8 +62,8 @@ def power(
     """Chance that the test detects a miscalibration of these members, by number of rows.
 
     Rows are drawn from the given predictions, and labels from a truth that is off the combination
-    p_w by a stated amount; no labels are needed. A test asks about *any* combination: what mixing
-    members repairs, it cannot detect.
+    p_w by a stated amount; no labels are needed. A test asks about *any* combination: an error
+    that other weights repair is never detected.
 
     Parameters
     ----------
@@ -284,7 +284,7 @@ class Power(Result):
             self.sentence(),
         ]
         if len(self.weights) > 1:
-            lines.append("No test of the hull detects what mixing members repairs.")
+            lines.append("An error that other weights repair is never detected by this question.")
         if self.n_samples[-1] > self.n_rows:
             lines.append(f"Beyond N = {self.n_rows}, rows are drawn with replacement.")
         return "\n".join(lines + [f"Note: {note}" for note in self.notes])
