@@ -17,7 +17,7 @@ from hullcal.effects import Effect, Quality, fitted_temperature, rows_needed
 from hullcal.notes import Note
 from hullcal.simulation.scenarios import draw_labels, tempered
 from hullcal.verdicts import Answer, advice
-from hullcal.words import CALIBRATED
+from hullcal.words import CALIBRATED, evalue_in_words
 from test_results import result
 
 DOUBT = Note("too_few_rows", {"share": 0.5})
@@ -482,6 +482,31 @@ def test_a_rejected_truth_is_one_weighting_for_all_rows_and_no_range_row_by_row(
     assert found.truth.headline == "Rejected"
     (step,) = [step for step in found.advice if "range" in step]
     assert step.startswith("No one weighting explains the labels")
+
+
+def test_the_e_value_stands_beside_the_truth_whatever_it_is(sound, sharpened):
+    for found in (sound, sharpened):
+        (line,) = [each for each in found.summary().splitlines() if "contain the truth" in each]
+        value = evalue_in_words(found.truth.result.log_evalue)
+        assert line.endswith(f", likelihood; e-value {value})")
+    assert sound.truth.result.evalue < 20.0 < sharpened.truth.result.evalue
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (0.001, "below 0.01"),
+        (0.0123, "0.012"),
+        (1.26, "1.3"),
+        (19.6, "20"),
+        (99.6, "100"),
+        (123456, "120000"),
+        (2e8, "10^8.3"),
+        (math.inf, "infinite"),
+    ],
+)
+def test_an_e_value_has_two_digits_at_most(value, words):
+    assert evalue_in_words(math.log(value)) == words
 
 
 def test_a_borderline_answer_is_to_be_repeated_with_more_resamples():

@@ -85,13 +85,13 @@ def rows_in_words(rows: tuple[int, ...]) -> str:
 
 
 def evalue_in_words(log_evalue: float) -> str:
-    """An e-value of any size: as it is, or as a power of ten."""
+    """An e-value of any size: two digits of it, or a power of ten."""
     if log_evalue == math.inf:
         return "infinite"
     if log_evalue < _NO_EVIDENCE:
         return "below 0.01"
     if log_evalue < _WRITTEN_OUT:
-        return f"{math.exp(log_evalue):.3g}"
+        return f"{float(f'{math.exp(log_evalue):.2g}'):g}"
     return f"10^{log_evalue / math.log(10.0):.1f}"
 
 
@@ -164,7 +164,10 @@ def verdict(
     word = headline(result, adjusted) if word is None else word
     p = result.pvalue if adjusted is None else adjusted
     name = "p" if adjusted is None or not several else "adjusted p"
-    head = f"{word} ({name} = {p:.3g}{whose} {measure_in_words(result)})"
+    how = measure_in_words(result)
+    if hasattr(result, "log_evalue"):  # evidence without resampling, too
+        how += f"; e-value {evalue_in_words(result.log_evalue)}"
+    head = f"{word} ({name} = {p:.3g}{whose} {how})"
     if word == IMPOSSIBLE:
         n_rows = next(note.data["n_rows"] for note in result.notes if note.code == "impossible")
         rows = getattr(result, "impossible", ())
@@ -197,15 +200,12 @@ def _size(result: Any) -> str:
     if hasattr(result, "temperature"):
         if math.isinf(result.log_evalue):
             return ""
-        found = f"temperature {result.temperature:.2f}"
-        if result.log_evalue >= -math.log(result.alpha):  # evidence without resampling, too
-            found += f", e-value {evalue_in_words(result.log_evalue)}"
         whose = (
             "it is"
             if result.hypothesis == ONE_CALIBRATED
             else "the combination that fits the labels best is"
         )
-        return f"{whose} {result.direction} ({found})"
+        return f"{whose} {result.direction} (temperature {result.temperature:.2f})"
     whose = "the best calibrated is" if result.hypothesis in (CALIBRATED, TRUTH) else "it is"
     if result.measure not in IN_POINTS:
         return f"{result.measure} = {result.minimum:.3g}"
