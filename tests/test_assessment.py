@@ -5,6 +5,7 @@ import dataclasses
 import io
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -221,6 +222,20 @@ def test_a_notebook_shows_words_and_a_drawing_and_takes_names_as_text():
     assert "<svg" in page
     assert "<script" not in page
     assert "Does the hull contain the truth?" in page
+
+
+def test_a_notebook_shows_the_table_of_several_sets_first_and_drawings_on_white(sound):
+    page = Assessments({"<b>": sound, "second": sound})._repr_html_()
+    table = page.partition("</table>")[0]
+    cells = re.findall("<td>(.*?)</td>", table)
+    assert cells[:4] == ["", "average", "some combination", "truth in the hull"]
+    assert cells[4:6] == ["&lt;b&gt;", f"Not rejected (p = {sound.average.pvalue:.3g})"]
+    assert len(cells) == 12
+    assert "<b>" not in page
+    for each in (page, sound._repr_html_(), sound.truth.result._repr_html_()):
+        assert 'aria-label=""' not in each
+        assert not re.search(r"<strong[^>]*></strong>|<table></table>", each)
+        assert each.count("<svg") == each.count("background:#ffffff")
 
 
 def test_json_reads_back_and_keeps_the_answers(sharpened):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -361,11 +362,14 @@ class Assessment:
     def _repr_html_(self) -> str:
         facts = {self.asked(name): answer.text for name, answer in self.answers.items()}
         facts |= {f"Next step {i}": step for i, step in enumerate(self.advice, 1)}
-        drawing = ""
+        page = in_html(self.described, facts)
         if self.data.classifiers is not None and self.data.classifiers.probs.size <= MANY:
             weights = self.weights if self.data.n_members > 1 else None
-            drawing = as_svg(reliability(self.classifiers, self.labels, weights=weights))
-        return in_html(self.described, facts) + f'<div style="max-width:22em">{drawing}</div>'
+            drawn = reliability(self.classifiers, self.labels, weights=weights)
+            drawing = as_svg(drawn, "Reliability of the predicted class")
+            # Its lines and letters are black, whatever the colours of the notebook.
+            page += f'<div style="max-width:22em;background:#ffffff">{drawing}</div>'
+        return page
 
 
 class Assessments(dict[str, Assessment]):
@@ -373,6 +377,10 @@ class Assessments(dict[str, Assessment]):
 
     def table(self) -> str:
         """A line for each set, a column for each question: headline and p-value."""
+        return in_columns(self._rows)
+
+    @property
+    def _rows(self) -> list[list[str]]:
         asked = {question for each in self.values() for question in each.answers}
         questions = [question for question in QUESTIONS if question in asked]
         rows = [["", *(HEADS[question] for question in questions)]]
@@ -380,7 +388,7 @@ class Assessments(dict[str, Assessment]):
             cells = (each.answers.get(question) for question in questions)
             words = (f"{a.headline} (p = {a.pvalue:.3g})" if a else "" for a in cells)
             rows.append([name, *words])
-        return in_columns(rows)
+        return rows
 
     def __str__(self) -> str:
         parts = [f"{name}\n{each.summary()}" for name, each in self.items()]
@@ -390,7 +398,10 @@ class Assessments(dict[str, Assessment]):
         return f"<Assessments of {', '.join(self)}>"
 
     def _repr_html_(self) -> str:
-        return "".join(f"{in_html(name, {})}{each._repr_html_()}" for name, each in self.items())
+        cells = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in self._rows)
+        table = "".join(f"<tr>{row}</tr>" for row in cells)
+        parts = (f"{in_html(name, {})}{each._repr_html_()}" for name, each in self.items())
+        return "".join([f"<table>{table}</table>", *parts])
 
 
 def _wrapped(text: str, indent: str) -> list[str]:

@@ -302,5 +302,6 @@ def in_html(said: object, facts: dict[str, str], word: str = "") -> str:
         f'<td style="text-align:left">{html.escape(value)}</td></tr>'
         for name, value in facts.items()
     )
-    first = f'<p><strong style="color:{colour}">{word}</strong>{rest}</p>'
-    return f"<div>{first}<table>{rows}</table></div>"
+    first = f'<strong style="color:{colour}">{word}</strong>' if word else ""
+    table = f"<table>{rows}</table>" if rows else ""
+    return f"<div><p>{first}{rest}</p>{table}</div>"
