@@ -246,6 +246,17 @@ def test_json_reads_back_and_keeps_the_answers(sharpened):
     assert written["assessment"]["effect"]["average"]["error"] == sharpened.effect.average.error
 
 
+def test_plain_values_are_plain(sound, sharpened):
+    def kinds(value):
+        if isinstance(value, dict):
+            value = list(value.values())
+        if isinstance(value, (list, tuple)):
+            return set().union(*map(kinds, value))
+        return {type(value)}
+
+    assert kinds([sound.to_dict(), sharpened.to_dict()]) <= {str, float, int, bool, type(None)}
+
+
 def test_several_measures_are_adjusted_within_a_question():
     members, labels = near_a_truth(temperature=2.0)
     found = assess(members, labels, measures=["ece_conf", "ece_conf:5"], n_resamples=146, rng=0)

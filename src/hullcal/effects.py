@@ -165,7 +165,7 @@ def _interval(
         values[0, i] = measure.evaluate(mixed, labels, parameters, row_weights=counts)
         by_chance = draw_labels(probs, rng).astype(np.int32)
         values[1, i] = measure.evaluate(mixed, by_chance, parameters)
-    deviation, chance = 1.96 * values[0].std(), np.quantile(values[1], 0.5)
+    deviation, chance = 1.96 * float(values[0].std()), float(np.quantile(values[1], 0.5))
     if error <= np.quantile(values[1], 0.95):
         return 0.0, error + deviation
     return max(0.0, error - chance - deviation), error + deviation

@@ -31,6 +31,7 @@ from hullcal.sets import ClassifierSet
 from hullcal.simulation.grid import Source, Test, several
 from hullcal.simulation.scenarios import draw_labels, tempered
 from hullcal.simulation.study import run_tests, wilson
+from hullcal.words import in_html
 
 Floats = NDArray[np.float64]
 Interval = tuple[int | None, int | None]
@@ -209,7 +210,7 @@ def truth(mixed: Floats, miscalibration: str, amount: float, rng: np.random.Gene
     return followed
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Power(Result):
     """The chance to detect a miscalibration, by number of rows.
 
@@ -269,6 +270,17 @@ class Power(Result):
         if _rising(self.power)[0] >= self.target:
             return f"The fewest rows tried, {first}, {detect}; fewer may be enough."
         return f"More than {last} rows, the most tried, are needed to {detect}."
+
+    def __repr__(self) -> str:
+        return f"<Power: {self.sentence()}>"
+
+    def _repr_html_(self) -> str:
+        columns = zip(self.n_samples, self.power, self.lower, self.upper, strict=True)
+        facts = {
+            f"{n} rows": f"{rate:.3f} (95 % interval {low:.3f} to {high:.3f})"
+            for n, rate, low, high in columns
+        }
+        return in_html(self.sentence(), facts)
 
     def __str__(self) -> str:
         width = max(6, len(str(self.n_samples[-1])))
