@@ -450,6 +450,28 @@ def test_the_page_opens_without_complaint_and_fits(opened, width, scheme):
         assert box.bounding_box()["height"] > 50
 
 
+def test_a_table_that_goes_on_scrolls_in_its_own_box_with_a_shade_at_the_edge(opened):
+    view = opened(viewport={"width": 400, "height": 900})
+    unfold(view)
+    for name in ("tests", "classes"):
+        box = view.page.locator(f".wide:has(table.{name})").first
+        assert box.evaluate("e => e.scrollWidth > e.clientWidth")
+        style = box.evaluate("e => getComputedStyle(e).backgroundAttachment")
+        assert style == "local, local, scroll, scroll"
+        assert "linear-gradient(to left" in box.evaluate("e => getComputedStyle(e).backgroundImage")
+
+
+def test_no_figure_leaves_room_below_its_neighbour(opened):
+    view = opened(viewport={"width": 1400, "height": 900})
+    figures = view.page.locator(".argument figure").all()
+    first, second, third, fourth = (each.bounding_box() for each in figures)
+    for left, right in ((first, second), (third, fourth)):
+        assert left["y"] == right["y"]
+        assert left["x"] < right["x"]
+    below = third["y"] - max(each["y"] + each["height"] for each in (first, second))
+    assert 0 < below < 40
+
+
 def test_paper_has_everything_that_is_folded_away_on_the_screen(opened):
     view = opened(viewport={"width": 680, "height": 900}, color_scheme="dark")
     view.page.emulate_media(media="print", color_scheme="dark")
