@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import norm
 
 import hullcal as hc
-from hullcal import InvalidInputError
+from hullcal import InvalidInputError, pvalues
 from hullcal.assessment import Assessments, assess
 from hullcal.effects import Effect, Quality, fitted_temperature, rows_needed
 from hullcal.notes import Note
@@ -356,6 +356,12 @@ def test_resamples_too_few_to_reject_are_raised_with_a_warning_at_the_caller(mea
         found = assess(probs, labels, n_resamples=least - 1, **options)
     assert {each.filename for each in told} == {__file__}
     assert {each.n_resamples for each in found.results} == {least}
+    # The smallest p-value is below .05 with far fewer, and its interval with these.
+    n_measures = least // 72
+    low, high = (n_measures * pvalues.interval(0, n)[1] for n in (least, least - 1))
+    assert low <= 0.05 < high
+    for words in (f"to {least}", "of even the smallest p-value would contain `alpha`"):
+        assert words in assess.__doc__
     assess(probs, labels, n_resamples=least, **options)
 
 
