@@ -1,7 +1,7 @@
-"""The figures and tables of the page "Choosing": nulls, measures, resamples, evaluations.
+"""The figures and tables of the page "Choosing": nulls, measures, resamples.
 
-    python -m docs.choosing_figures                  # all four, some minutes on one core
-    python -m docs.choosing_figures resamples        # one of: nulls, measures, resamples, evaluations
+    python -m docs.choosing_figures                  # all three, some minutes on one core
+    python -m docs.choosing_figures resamples        # one of: nulls, measures, resamples
 
 Every part prints its numbers, writes them as CSV and draws them, beside the page, in figures/choosing.
 """
@@ -251,45 +251,7 @@ def resamples() -> None:
         right.legend()
 
 
-BUDGETS = (25, 50, 100, 200, 400, 800, 3200, 12800)
-#: Level and power by budget, from `python -m experiments.type_errors budget`: N = 100, M = K = 10, u = 1.
-RATES = FOLDER.parent / "type_errors" / "budget.csv"
-
-
-def evaluations(n_datasets: int = 20) -> None:
-    """What a longer search finds, beside what that does to level and power of `refit`."""
-    rows = []
-    for scenario, strength in (("S1", 1.0), ("S3", 0.2)):
-        for budget in BUDGETS:
-            search, found = hc.minimizers.Pairwise(max_evaluations=budget), 0.0
-            for r in range(n_datasets):
-                data = hc.simulation.scenario(scenario, spread=1.0, strength=strength, rng=r)
-                found += hc.minimize(data.probs, data.labels, minimizer=search, rng=r).value
-            own = {"scenario": scenario, "evaluations": budget, "n_datasets": n_datasets}
-            rows.append(own | {"mean ece_conf found": found / n_datasets})
-    keep("evaluations", rows)
-    lines = RATES.read_text(encoding="utf-8").splitlines()
-    table = [row for row in csv.DictReader(lines) if row["null"] == "refit"]
-    with drawing(FOLDER / "evaluations.svg", 2.2) as figure:
-        left, right = figure.subplots(1, 2)
-        for scenario, line in (("S1", ":"), ("S3", "-")):
-            own = [row["mean ece_conf found"] for row in rows if row["scenario"] == scenario]
-            left.plot(BUDGETS, own, marker="o", color="#0072B2", linestyle=line, label=scenario)
-            for name in ("ece_conf", "ece_cwise"):
-                cells = [r for r in table if (r["scenario"], r["measure"]) == (scenario, name)]
-                rates = [{key: float(r[key]) for key in r if "rejection" in key} for r in cells]
-                style = {**MEASURES[name], "linestyle": line, "label": f"{name}, {scenario}"}
-                bars(right, [int(r["budget"]) for r in cells], rates, "rejection_rate", **style)
-        left.set(ylabel="mean ece_conf found", ylim=(0, None))
-        right.set(ylabel="rejected by refit", ylim=(0, 1))
-        for ax, ticks in ((left, BUDGETS[::2] + BUDGETS[-1:]), (right, BUDGETS[1:6])):
-            ax.set(xscale="log", xlabel="evaluations of a search")
-            ax.set_xticks(ticks, [str(tick) for tick in ticks])
-            ax.minorticks_off()
-            ax.legend()
-
-
-PARTS = {part.__name__: part for part in (nulls, measures, resamples, evaluations)}
+PARTS = {part.__name__: part for part in (nulls, measures, resamples)}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])

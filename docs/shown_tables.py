@@ -76,19 +76,6 @@ def measures(records: list[Record]) -> Table:
     ]
 
 
-def evaluations(records: list[Record]) -> Table:
-    """A row for each budget, a column for each scenario."""
-    names, lines = spread_out(records, ("evaluations",), "scenario", "mean ece_conf found", rate4)
-    return ("evaluations", *(f"mean ece_conf found in {name}" for name in names)), [
-        (grouped(budget), *values) for budget, *values in lines
-    ]
-
-
-def rate4(text: str) -> str:
-    """A small value to four digits after the point."""
-    return f"{float(text):.4f}".lstrip("0")
-
-
 def _ran_by(each: Record) -> str:
     if each["engine"] == "dask":
         return f"{each['threads']} Dask workers"
@@ -129,7 +116,6 @@ def members(records: list[Record]) -> Table:
 TABLES: dict[str, Callable[[list[Record]], Table]] = {
     "choosing/nulls": nulls,
     "choosing/measures": measures,
-    "choosing/evaluations": evaluations,
     "scale/rows": rows,
     "scale/classes": classes,
     "scale/members": members,

@@ -186,7 +186,7 @@ def test_all_measures_leave_out_what_takes_long_unless_it_is_named(folder, monke
     )
     command = ("test", folder / "good.npz", *ONE, "--jobs", "1")
     done = run(*command, "-m", "all")
-    assert "1 measures, about 1 s at most" in done.stderr.replace("measure,", "measures,")
+    assert "1 measure, about 1 s at most" in done.stderr
     assert "skce_uq (about 3 hours)" in done.stderr
     assert [each["measure"] for each in json.loads(done.stdout)["results"]] == ["ece_conf"]
     both = json.loads(run(*command, "-m", "all", "-m", "skce_uq", "-D", "199").stdout)["results"]
@@ -333,19 +333,27 @@ def test_progress_goes_to_stderr_only(folder):
     assert run("test", folder / "good.npz", *FAST, "--quiet", TTY_COMPATIBLE="1").stderr == ""
 
 
-def test_a_log_is_told_now_and_then_how_long_the_rest_takes(monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("reports", "said"),
+    [
+        # Compilation took 30 s before the first result.
+        (((30, 1), (35, 500), (42, 1001), (44, 1600)), ["0% done", "50% done, about 12 s left"]),
+        # Too little is done to tell.
+        (((1, 0), (2, 1), (13, 39), (24, 401)), ["2% done", "20% done, about 88 s left"]),
+        (((12, 100), (24, 100)), ["5% done", "5% done"]),
+        (((2, 100), (24, 2000)), ["100% done, about 0 s left"]),
+    ],
+)
+def test_a_log_is_told_now_and_then_how_long_the_rest_takes(reports, said, monkeypatch, capsys):
     ending = importlib.import_module("hullcal.cli.running")
-    clock = iter([0.0, 4.0, 12.0, 16.0, 24.0])
+    clock = iter([0.0, *(time for time, _ in reports)])
     monkeypatch.setattr(ending, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     monkeypatch.setenv("TTY_COMPATIBLE", "0")
     with ending.working(quiet=False) as report:
-        for done in (100, 1500, 1600, 2000):
+        for _, done in reports:
             report("calibrated, ece_conf", done, 2000)
-    assert capsys.readouterr() == (
-        "",
-        "hullcal: calibrated, ece_conf: 75% done, about 4 s left\n"
-        "hullcal: calibrated, ece_conf: 100% done, about 0 s left\n",
-    )
+    lines = [f"hullcal: calibrated, ece_conf: {words}\n" for words in said]
+    assert capsys.readouterr() == ("", "".join(lines))
 
 
 # How it ends
@@ -457,6 +465,7 @@ def test_the_demo_judges_three_real_ensembles_and_writes_a_report(tmp_path, monk
         (("--seed", "99999999999"), "--seed"),
         (("-o", "there.html"), "`--output` must not exist yet"),
         (("-o", "folder"), "`--output` must be a file"),
+        (("-o", "r.pdf"), "`--output` must end in .html or .htm"),
     ],
 )
 def test_a_demo_refuses_before_any_work(options, words, tmp_path):

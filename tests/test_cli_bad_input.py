@@ -115,6 +115,25 @@ def test_what_is_not_there_is_named_and_nothing_else_is_said(arguments, said, tm
     assert refused(tmp_path, "test", *arguments) == f"hullcal: {said}\n"
 
 
+def test_files_of_one_member_each_are_named_by_an_option(tmp_path):
+    (tmp_path / "preds").mkdir()
+    for m in range(2):
+        np.save(tmp_path / f"m{m}.npy", PROBS[:, m])
+        np.save(tmp_path / "preds" / f"m{m}.npy", PROBS[:, m])
+    np.save(tmp_path / "preds" / "y.npy", LABELS)
+    refused(tmp_path, "test", "m0.npy", "m1.npy", words=["--member m0.npy --member m1.npy"])
+    words = ["--member preds/m0.npy --member preds/m1.npy`", "`--engine dask`"]
+    refused_with_reason(tmp_path, "test", "preds", words=words)
+    assert "dask" not in refused(tmp_path, "sizes", "preds", words=words[:1])
+
+
+def test_members_of_other_lengths_are_named_with_their_shapes(tmp_path):
+    np.save(tmp_path / "a.npy", PROBS[:, 0])
+    np.save(tmp_path / "b.npy", PROBS[:9, 1])
+    words = ["`--member` must agree", "got (40, 3) in 'a.npy' and (9, 3) in 'b.npy'. "]
+    refused_with_reason(tmp_path, "test", "--member", "a.npy", "--member", "b.npy", words=words)
+
+
 # Arguments
 
 ARGUMENTS = {
@@ -139,6 +158,12 @@ def test_an_output_of_unknown_kind_is_refused(tmp_path):
     refused(
         tmp_path, "test", "x.npz", "--output", "x.xlsx", words=["x.xlsx", ".txt, .json or .csv"]
     )
+
+
+@pytest.mark.parametrize("name", ["r.pdf", "r", "r.html.gz"])
+def test_a_report_of_another_kind_is_refused(name, tmp_path):
+    words = ["`--report` must end in .html or .htm", repr(name)]
+    refused_with_reason(tmp_path, "test", "x.npz", "--report", name, words=words)
 
 
 def test_two_outputs_are_two_files(tmp_path):

@@ -69,7 +69,7 @@ def test_the_sweep_notices_a_writer_that_takes_a_short_write_for_a_whole_one(tmp
         journal.blocks[key] = columns
 
     monkeypatch.setattr(Journal, "append", one_write)
-    with pytest.raises(AssertionError, match="differs"):
+    with pytest.raises(AssertionError, match=r"short, call \d+, old=False: study/journal.jsonl"):
         sweep("hullcal simulate", "short", tmp_path)
 
 
@@ -204,8 +204,8 @@ def test_a_signal_that_a_callback_swallowed_prints_no_traceback(capsys):
 
 # Many calls in one process
 
-#: Megabytes. Free places of the heap hide about one more, so 100 tests may keep some 19 kB each unseen.
-BOUND = 0.9
+#: Megabytes: 100 tests may keep some 20 kB each unseen. On a busy machine one and a bit was seen.
+BOUND = 2.0
 
 
 SOAKING = """
@@ -213,11 +213,11 @@ import json, os
 from hardening.soak import combinations, soak
 kept = []
 def leak(i):
-    if i > 300:
+    if i > 400:
         kept.append((bytearray(b"x") * 100_000, os.dup(0)))
 assert len(combinations()) < 200  # so that all code has been loaded by then
-found = soak((200, 300, 330), leak=leak)
-print(json.dumps([found[300].since(found[200]), found[330].since(found[300])]))
+found = soak((300, 400, 430), leak=leak)
+print(json.dumps([found[400].since(found[300]), found[430].since(found[400])]))
 """
 
 

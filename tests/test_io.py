@@ -119,6 +119,10 @@ TABLES = {
         "a:x;a:y;label\n0,1;0,9;x\n0.5;.5;y\n",
         ([[[0.1, 0.9]], [[0.5, 0.5]]], ("a",), ("x", "y"), ["x", "y"]),
     ),
+    "tabs": (
+        "a:x\ta:y\tlabel\n0,1\t0.9\tx\n",
+        ([[[0.1, 0.9]]], ("a",), ("x", "y"), ["x"]),
+    ),
     "row numbers of a frame": (",p_x,p_y\n0,.1,.9\n", ([[0.1, 0.9]], None, ("x", "y"), None)),
     "row numbers read back": (
         "Unnamed: 0,a:x,a:y\n0,.1,.9\n",

@@ -560,30 +560,35 @@ def test_blocks_of_rows_add_up_to_the_value(name, kind):
         assert value == pytest.approx(whole, abs=1e-14)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("estimator", ["uq", "b"])
-@pytest.mark.parametrize(("n", "k"), [(129, 2), (256, 3), (257, 7), (300, 11)])
-def test_labellings_taken_together_have_the_values_that_they_have_alone(estimator, kernel, n, k):
+LABELLED_TOGETHER = [
+    *(hc.SKCE(estimator=e, kernel=k, bandwidth=0.5) for e in ("ul", "uq", "b") for k in KERNELS),
+    *(hc.HosmerLemeshow(n_bins=n) for n in (1, 7, 10, 400)),
+    *(hc.ConfidenceECE(n_bins=n, smooth=smooth) for n in (1, 10) for smooth in (False, True)),
+    *(hc.ClasswiseECE(n_bins=n, smooth=smooth) for n in (1, 10) for smooth in (False, True)),
+]
+
+
+@pytest.mark.parametrize("measure", LABELLED_TOGETHER, ids=repr)
+@pytest.mark.parametrize(("n", "k"), [(2, 2), (129, 2), (256, 3), (257, 7), (300, 11)])
+def test_labellings_taken_together_have_the_values_that_they_have_alone(measure, n, k):
     rng = np.random.default_rng(n)
-    measure = hc.SKCE(estimator=estimator, kernel=kernel, bandwidth=0.5)
-    mixed = np.ascontiguousarray(forecasts(rng, n, k, "mixed").T)
-    labels = rng.integers(k, size=(7, n)).astype(np.int32)
-    labels[3] = k - 1  # all rows share a label, and most labels have no row
-    together, cases = np.empty(5), np.array([6, 3, 0, 3, 2])
-    loop, parameters = measure.of_labellings(n), measure.parameters(mixed.T)
-    loop(mixed, labels, cases, parameters, together)
-    for case, value in zip(cases, together, strict=True):
-        assert value == pytest.approx(measure.evaluate(mixed, labels[case], parameters), rel=1e-11)
-        alone = np.empty(1)
-        loop(mixed, labels, np.array([case]), parameters, alone)
-        assert alone[0] == value
-
-
-def test_only_all_pairs_of_several_blocks_are_taken_together():
-    for name in hc.measures.available():
-        loops = [hc.measures.resolve(name).of_labellings(n) for n in (128, 129)]
-        assert loops[0] is None
-        assert (loops[1] is not None) == (name in ("skce_uq", "skce_b"))
+    for kind in ("mixed", "tenths", "tiny"):
+        probs = forecasts(rng, n, k, "mixed")
+        if kind == "tenths":
+            probs = rng.multinomial(10, np.full(k, 1 / k), size=n) / 10
+        if kind == "tiny":
+            probs[:, 0] = 5e-324
+        mixed = np.ascontiguousarray(probs.T)
+        drawn = rng.integers(k, size=(n, 32)).astype(np.uint16)
+        drawn[:, 3] = k - 1  # all rows share a label, and most labels have no row
+        together, alone = np.empty(32), np.empty(1)
+        loop, parameters = measure.of_labellings(k), measure.parameters(mixed.T)
+        loop(mixed, drawn, parameters, together)
+        for d in range(5):
+            expected = measure.evaluate(mixed, drawn[:, d].astype(np.int32), parameters)
+            assert together[d] == pytest.approx(expected, rel=1e-11, abs=1e-14)
+            loop(mixed, drawn[:, d : d + 1].copy(), parameters, alone)
+            assert alone[0] == together[d]
 
 
 @pytest.mark.parametrize("test", [hc.calibration_test, hc.truth_test])
@@ -593,7 +598,7 @@ def test_a_test_is_the_same_whether_labellings_are_taken_together(test, monkeypa
     options = {"measure": "skce_uq", "n_resamples": 45, "rng": 0}
     together, threads = (test(probs, labels, **options, n_jobs=n_jobs) for n_jobs in (1, 3))
     np.testing.assert_array_equal(together.null_distribution, threads.null_distribution)
-    monkeypatch.setattr(hc.SKCE, "of_labellings", lambda self, n_samples: None)
+    monkeypatch.setattr(hc.SKCE, "of_labellings", lambda self, n_classes: None)
     alone = test(probs, labels, **options)
     assert together.pvalue == alone.pvalue
     np.testing.assert_allclose(together.null_distribution, alone.null_distribution, atol=1e-13)

@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -84,6 +86,19 @@ def test_sums_that_are_all_too_small_are_no_evidence():
         exact.update(probs / probs.sum(axis=2, keepdims=True), labels)
     assert short.log_evalue == pytest.approx(exact.log_evalue, abs=1e-6)
     assert short.log_evalue < 1.0
+
+
+@pytest.mark.parametrize(
+    ("given", "how"),
+    [(np.log, "from_logits"), (np.log, "from_log"), (lambda probs: 100 * probs, "normalize")],
+)
+def test_a_batch_may_hold_logits_logarithms_or_percentages(given, how):
+    probs, labels = batch(0)
+    plain, other = watched([(probs, labels)]), watched([])
+    other.update(given(probs), labels, **{how: True})
+    assert other.log_evalue == pytest.approx(plain.log_evalue, abs=1e-9)
+    with pytest.raises(hc.InvalidInputError, match=how):
+        other.update(given(probs), labels)
 
 
 def test_what_interrupts_an_update_leaves_the_monitor_as_it_was(monkeypatch):
@@ -201,6 +216,49 @@ def test_what_is_no_state_is_refused(tmp_path):
             hc.Monitor.load(odd)
 
 
+def test_what_is_printed_has_the_threshold_and_the_next_step(tmp_path):
+    valid = watched([batch(0)])
+    assert re.fullmatch(
+        r"Monitor: 100 rows in 1 batch, e-value \S+ \(20 or more rejects at 0.05\): not rejected",
+        str(valid),
+    )
+    assert valid.impossible == ()
+    wrong = watched(batch(i, wrong=True) for i in range(15))
+    step = (
+        "Next step: the best combination of the latest rows is overconfident; divide its logits by"
+    )
+    assert f"{step} {wrong.temperature:.2f}. " in str(wrong)
+    assert "`reset`" in str(wrong)
+    wrong.history.append((1501, 0.0, 0.0))
+    wrong._starts[0] = replace(wrong._starts[0], log_evalue=0.0)
+    assert re.search(r"e-value 1, once \S+ \(20 or more", repr(wrong))
+    probs, labels = batch(1)
+    probs[4] = probs[9] = [1.0, 0.0, 0.0]
+    labels[[4, 9]] = 1
+    valid.update(probs, labels)
+    valid.save(tmp_path / "s.npz")
+    again = hc.Monitor.load(tmp_path / "s.npz")
+    assert again.impossible == (104, 109)
+    words = (
+        "Impossible: 2 labels have probability 0 under every member (rows 104, 109), counted from 0"
+    )
+    assert words in str(again)
+    assert "check these labels" in str(again)
+    said = CliRunner().invoke(main, ["monitor", str(tmp_path / "s.npz"), "--format", "json"]).output
+    assert json.loads(said)["impossible"] == [104, 109]
+    said = CliRunner().invoke(main, ["monitor", str(tmp_path / "s.npz")]).output
+    assert "restart the evidence with `--reset`" in said
+    again.reset()
+    assert again.impossible == ()
+
+
+def test_a_notebook_shows_the_decision_and_the_next_step():
+    assert ">Not rejected</strong>: 100 rows" in watched([batch(0)])._repr_html_()
+    page = watched(batch(i, wrong=True) for i in range(15))._repr_html_()
+    assert ">Rejected</strong>: 1500 rows in 15 batches" in page
+    assert "Next step" in page
+
+
 def test_a_failing_disk_leaves_the_old_state(tmp_path, monkeypatch):
     path = tmp_path / "state.npz"
     monitor = watched([batch(0)])
@@ -237,6 +295,24 @@ def test_the_command_appends_files_to_a_state(tmp_path):
     assert isinstance(run(main, ["monitor", state, state]).exception, hc.InvalidInputError)
     missing = run(main, ["monitor", str(tmp_path / "none.npz")])
     assert isinstance(missing.exception, hc.InvalidInputError)
+
+
+def test_the_command_reads_files_as_the_others_do(tmp_path):
+    probs, labels = batch(0)
+    names = np.array(["cat", "dog", "owl"])
+    np.savez(tmp_path / "x.npz", z=np.log(probs), y=names[labels])
+    np.savez(tmp_path / "z.npz", probs=probs)
+    state, file = str(tmp_path / "s.npz"), str(tmp_path / "x.npz")
+    how = ["--logits", "--probs-key", "z", "--labels-key", "y", "--classes", "cat,dog,owl"]
+    found = CliRunner().invoke(main, ["monitor", state, file, *how, "--format", "json"])
+    log_evalue = json.loads(found.output)["log_evalue"]
+    assert log_evalue == pytest.approx(watched([(probs, labels)]).log_evalue, abs=1e-9)
+    for odd, words in ((tmp_path, "Name a file"), (tmp_path / "z.npz", "`--labels-key`")):
+        refused = CliRunner().invoke(main, ["monitor", state, str(odd)]).exception
+        assert isinstance(refused, hc.InvalidInputError)
+        assert words in str(refused)
+        assert "--engine" not in str(refused)
+        assert "--labels " not in str(refused)
 
 
 def test_the_evidence_is_drawn_with_its_threshold():

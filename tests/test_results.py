@@ -193,6 +193,10 @@ def test_a_note_is_a_code_and_figures_with_a_sentence_made_of_them():
     }
     assert str(RENORMALISED) == words
     assert Note.from_dict(json.loads(json.dumps(RENORMALISED.to_dict()))) == RENORMALISED
+    for n, words in ((1, "1 label with"), (2, "2 labels with")):
+        assert words in str(Note("impossible", {"n_rows": n, "refutes": True}))
+    one = Note("renormalised", {"n_rows": 1, "of_rows": 9, "deviation": 2e-4})
+    assert "1 of 9 rows was renormalised" in str(one)
     assert hash(RENORMALISED) == hash(Note("renormalised", dict(RENORMALISED.data)))
 
 
@@ -367,7 +371,7 @@ def test_six_weights_are_named_and_the_others_share_the_rest():
 def test_equal_weights_stand_in_order_and_tiny_ones_are_not_named():
     assert weights_in_words(np.array([0.5, 0.5]), ("b", "a")) == "0.500 on b, 0.500 on a"
     tiny = np.array([1 - 0.0005, 0.0005])
-    assert weights_in_words(tiny, None) == "1.000 on member 0, 0.001 on 1 others"
+    assert weights_in_words(tiny, None) == "1.000 on member 0, 0.001 on 1 other"
     assert weights_in_words(np.array([0.9994, 0.0006]), None).endswith("0.001 on member 1")
     assert weights_in_words(np.array([0.9998, 0.0002]), None) == "1.000 on member 0"
 

@@ -714,6 +714,13 @@ def test_a_seed_under_the_name_of_other_packages_is_answered_with_ours(call, oth
         call(members(), truth(), **{other: 0})
 
 
+@pytest.mark.parametrize("other", ["logits", "log"])
+@pytest.mark.parametrize("call", [hullcal.assess, hullcal.truth_test, hullcal.minimize])
+def test_a_flag_as_the_command_line_calls_it_is_answered_with_ours(call, other):
+    with pytest.raises(TypeError, match=rf"has no argument `{other}`.*`from_{other}=True`"):
+        call(members(), truth(), **{other: True})
+
+
 def test_an_integer_seed_is_kept_and_others_give_fresh_bits():
     for seed in (0, 7, 2**4096 - 1, np.int64(7), np.uint8(3)):
         got = check_seed(seed)

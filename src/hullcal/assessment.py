@@ -54,8 +54,8 @@ Progress = Callable[[str, float, float], None]
 
 #: The temperature whose detection is stated, and draws of labels for it.
 _TEMPERATURE, _DRAWS = 1.5, 100
-#: Rows behind an expected time.
-_FEW = 200
+#: Rows and replicates behind an expected time, at most.
+_FEW, _MOST_TIMED = 200, 128
 
 
 @takes_rng
@@ -354,18 +354,20 @@ def expected_seconds(
     minimizer: Minimizer,
     n_resamples: int,
 ) -> float:
-    """How long "calibrated" takes on one core at most, from the search of a few rows."""
+    """How long "calibrated" takes on one core at most, from replicates of a few rows."""
     rows = np.linspace(0, len(labels) - 1, min(len(labels), _FEW)).astype(np.int64)
     data = LocalSet(ClassifierSet(classifiers.probs[rows]), labels[rows])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HullcalWarning)
         reference, search, in_memory = settled(data, measure, null, minimizer)
     objective = data.objective(measure, in_memory=in_memory, n_jobs=1)
-    key = Loop(n_resamples=0, seed=0).key
-    search.minimize(objective, key)  # compiled
+    key, mean = Loop(n_resamples=0, seed=0).key, np.full(objective.n_members, 1.0)
+    n = min(n_resamples, objective.together(search.evaluations(objective.n_members)), _MOST_TIMED)
+    replicates = objective.drawing_labels(mean / mean.sum(), key)(0, n)
+    search.minimize(replicates, key)  # compiled
     begin = time.perf_counter()
-    search.minimize(objective, key)
-    once = time.perf_counter() - begin
+    search.minimize(replicates, key)
+    once = (time.perf_counter() - begin) / n
     pairs = getattr(measure, "estimator", "ul") != "ul"
     growth = (len(labels) / len(rows)) ** (2 if pairs else 1)
     centres = 4 if reference.name == "stacked" else 1

@@ -23,7 +23,17 @@ from hullcal.io.writing import write_atomic
 from hullcal.likelihood import fit_mixture
 from hullcal.objectives.chunked import ArrayPasses, Cases
 from hullcal.sets import ClassifierSet
-from hullcal.words import evalue_in_words
+from hullcal.words import (
+    IMPOSSIBLE,
+    NOT_REJECTED,
+    REJECTED,
+    direction,
+    evalue_in_words,
+    has_direction,
+    impossible_in_words,
+    in_html,
+    plural,
+)
 
 Floats = NDArray[np.float64]
 
@@ -100,20 +110,34 @@ class Monitor:
         self._seen = len(self._labels)
         self._fit()
 
-    def update(self, probs: ArrayLike | ClassifierSet, labels: ArrayLike) -> None:
+    def update(
+        self,
+        probs: ArrayLike | ClassifierSet,
+        labels: ArrayLike,
+        *,
+        from_logits: bool = False,
+        from_log: bool = False,
+        normalize: bool = False,
+    ) -> None:
         """Add a batch of rows in the order in which they came.
 
         Parameters
         ----------
         probs : array-like of shape (n_rows, n_members, n_classes)
         labels : array-like of shape (n_rows,)
+        from_logits, from_log : bool
+            What `probs` holds instead of probabilities.
+        normalize : bool
+            Whether rows are divided by their sums, however far from 1.
 
         Raises
         ------
         InvalidInputError
             If the batch is not valid or of another shape; the monitor is then as it was.
         """
-        batch, truth = ClassifierSet.with_labels(probs, labels)
+        batch, truth = ClassifierSet.with_labels(
+            probs, labels, from_logits=from_logits, from_log=from_log, normalize=normalize
+        )
         shape = batch.probs.shape[1:]
         if shape != (self.n_members, self.n_classes):
             rule = f"must have shape (n_rows, {self.n_members}, {self.n_classes})"
@@ -225,13 +249,58 @@ class Monitor:
         """What the likeliest combination's logits should be divided by, from the latest rows."""
         return self._predictors.temperature
 
+    @property
+    def impossible(self) -> tuple[int, ...]:
+        """Rows, counted from 0 since the last reset, whose label no member thought possible."""
+        return tuple(np.flatnonzero(~self._chances.any(axis=1)).tolist())
+
     def __repr__(self) -> str:
-        verdict = "rejected" if self.rejected else "not rejected"
+        alarm = "; alarm: the truth may have left the hull" if self.alarm else ""
+        return f"Monitor: {self._evidence}: {self._headline.lower()}{alarm}"
+
+    def __str__(self) -> str:
+        return "\n".join([repr(self), *(f"{name}: {words}" for name, words in self._facts.items())])
+
+    def _repr_html_(self) -> str:
+        word = IMPOSSIBLE if self.impossible else self._headline
+        return in_html(f"{word}: {self._evidence}", self._facts, word)
+
+    @property
+    def _headline(self) -> str:
+        return REJECTED if self.rejected else NOT_REJECTED
+
+    @property
+    def _evidence(self) -> str:
+        """The e-value beside its threshold."""
+        n, batches = self.n_rows, len(self.history)
+        now = evalue_in_words(self.log_evalue)
+        if self.log_evalue < -math.log(self.alpha) <= self._largest:
+            now += f", once {evalue_in_words(self._largest)}"
         return (
-            f"Monitor: {self.n_rows} rows in {len(self.history)} batches, e-value "
-            f"{evalue_in_words(self.log_evalue)}, {verdict} at alpha = {self.alpha:g}"
-            + ("; alarm: the truth may have left the hull" if self.alarm else "")
+            f"{n} {plural(n, 'row')} in {batches} {plural(batches, 'batch')}, e-value {now} "
+            f"({1 / self.alpha:g} or more rejects at {self.alpha:g})"
         )
+
+    @property
+    def _facts(self) -> dict[str, str]:
+        """Why the e-value is infinite, and what to do next; nothing while there is no evidence."""
+        if not (self.rejected or self.alarm):
+            return {}
+        facts = {}
+        whose = "the classifier" if self.n_members == 1 else "the best combination"
+        if rows := self.impossible:
+            counted = "counted from 0 since the last reset"
+            facts["Impossible"] = f"{impossible_in_words(len(rows), rows)}, {counted}"
+            step = "check these labels"
+        elif has_direction(self.temperature):
+            step = (
+                f"{whose} of the latest rows is {direction(self.temperature)}; divide its logits by "
+                f"{self.temperature:.2f}"
+            )
+        else:
+            step = f"test the latest rows; {whose} is neither over- nor underconfident there"
+        facts["Next step"] = f"{step}. Once the cause is mended, restart the evidence with `reset`."
+        return facts
 
     def save(self, path: str | Path) -> None:
         """Write the state to a file, whole or not at all; an existing state is replaced."""

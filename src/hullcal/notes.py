@@ -8,13 +8,14 @@ from typing import Any
 
 #: The sentence of each code; data fill its gaps.
 _TEXTS = {
-    "clipped": "{n_values} of the probabilities were outside [0, 1] by at most {slack:.0e}; clipped",
-    "renormalised": "{n_rows} of {of_rows} rows were renormalised (largest deviation {deviation:.1g})",
+    "clipped": "{n_values} of the probabilities {were} outside [0, 1] by at most {slack:.0e}; clipped",
+    "renormalised": "{n_rows} of {of_rows} rows {were} renormalised "
+    "(largest deviation {deviation:.1g})",
     "sums_left": "row sums were left as they came, within {precision} rounding "
     "(largest deviation {deviation:.1g})",
     "needless_logits": "from_logits=True, though every row was a probability vector already",
-    "impossible": "every member gives the label of {n_rows} rows probability 0, so the log score of "
-    "every combination is infinite; likelihoods leave these rows out",
+    "impossible": "{n_rows} label{s} with probability 0 under every member, so the log score of every "
+    "combination is infinite; likelihoods leave such rows out",
     "beyond_memory": "predictions are on workers or do not fit into memory, so null {null} was used "
     "instead of {usual}; it needs many rows in every bin",
     "stopped": "stopped at resample {resample} of {of_resamples}, the number {stop_after} to reach the "
@@ -45,7 +46,9 @@ class Note:
     @property
     def text(self) -> str:
         """The sentence."""
-        return _TEXTS[self.code].format(**self.data)
+        one = 1 in (self.data.get("n_rows"), self.data.get("n_values"))
+        forms = {"s": "", "were": "was"} if one else {"s": "s", "were": "were"}
+        return _TEXTS[self.code].format_map(forms | self.data)
 
     def __str__(self) -> str:
         return self.text

@@ -30,6 +30,7 @@ from hullcal.words import (
     headline,
     in_html,
     measure_in_words,
+    plural,
     rows_in_words,
     stopped_early,
     verdict,
@@ -332,8 +333,8 @@ class Assessment:
     @property
     def described(self) -> str:
         """Rows, members and classes."""
-        n = self.data.n_members
-        return f"{self.data.n_samples:,} rows, {n} member{'s' * (n > 1)}, {self.data.n_classes} classes"
+        n, m, k = self.data.n_samples, self.data.n_members, self.data.n_classes
+        return f"{n:,} {plural(n, 'row')}, {m} {plural(m, 'member')}, {k} classes"
 
     def to_dict(self) -> dict[str, Any]:
         """Answers, effect and advice as plain values; the results are in `to_json`."""

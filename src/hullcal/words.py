@@ -49,6 +49,11 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
+def plural(n: int, noun: str) -> str:
+    """A noun as it stands behind a number."""
+    return noun if n == 1 else f"{noun}{'es' if noun.endswith('ch') else 's'}"
+
+
 def weights_in_words(weights: NDArray[np.float64], members: tuple[str, ...] | None) -> str:
     """The largest weights by member, and how much the others share."""
     order = np.argsort(-weights, kind="stable")
@@ -62,7 +67,7 @@ def weights_in_words(weights: NDArray[np.float64], members: tuple[str, ...] | No
     rest = math.fsum(weights[order[len(shown) :]])
     n_rest = int(np.count_nonzero(weights)) - len(shown)
     if n_rest > 0 and rest >= 0.0005:
-        words.append(f"{rest:.3f} on {n_rest} others")
+        words.append(f"{rest:.3f} on {n_rest} {plural(n_rest, 'other')}")
     return ", ".join(words)
 
 
@@ -81,7 +86,14 @@ def trust_in_words(coefficients: NDArray[np.float64], members: tuple[str, ...] |
 def rows_in_words(rows: tuple[int, ...]) -> str:
     """Row numbers, and a word where there are more."""
     shown = ", ".join(map(str, rows[:_ROWS]))
-    return f"{'row' if len(rows) == 1 else 'rows'} {shown}{', …' * (len(rows) > _ROWS)}"
+    return f"{plural(len(rows), 'row')} {shown}{', …' * (len(rows) > _ROWS)}"
+
+
+def impossible_in_words(n_rows: int, rows: tuple[int, ...]) -> str:
+    """How many labels refute a set, and where they are if that is known."""
+    have = "label has" if n_rows == 1 else "labels have"
+    where = f" ({rows_in_words(rows)})" if rows else ""
+    return f"{n_rows} {have} probability 0 under every member{where}"
 
 
 def evalue_in_words(log_evalue: float) -> str:
@@ -170,10 +182,7 @@ def verdict(
     head = f"{word} ({name} = {p:.3g}{whose} {how})"
     if word == IMPOSSIBLE:
         n_rows = next(note.data["n_rows"] for note in result.notes if note.code == "impossible")
-        rows = getattr(result, "impossible", ())
-        where = f" ({rows_in_words(rows)})" if rows else ""
-        plural = "label has" if n_rows == 1 else "labels have"
-        return Verdict(head, f"{n_rows} {plural} probability 0 under every member{where}")
+        return Verdict(head, impossible_in_words(n_rows, getattr(result, "impossible", ())))
     if word == INCONCLUSIVE:
         return Verdict(head, 'too few rows per bin for "recentered"; use null="stacked"')
     if word == BORDERLINE:
@@ -268,9 +277,9 @@ def facts_of(result: Any) -> dict[str, str]:
     how = [] if likelihood else [f"null {result.null}"]
     if several and not likelihood:
         how.append(f"minimizer {result.minimizer}, {result.n_evaluations} evaluations")
-    facts["run"] = "; ".join([*how, f"{d} resamples", f"seed {result.seed}"])
-    members = f"{result.n_members} member{'s' * several}"
-    facts["data"] = f"{result.n_samples} rows, {members}, {result.n_classes} classes"
+    facts["run"] = "; ".join([*how, f"{d} {plural(d, 'resample')}", f"seed {result.seed}"])
+    n, members = result.n_samples, f"{result.n_members} {plural(result.n_members, 'member')}"
+    facts["data"] = f"{n} {plural(n, 'row')}, {members}, {result.n_classes} classes"
     return facts
 
 

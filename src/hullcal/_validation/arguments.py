@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import functools
+import inspect
 import math
 import numbers
 import operator
@@ -157,16 +158,27 @@ def check_seed(rng: Any) -> int:
     raise refusal("rng", f"must be {kinds} of up to {_MOST_BITS} bits", shown(rng), repair)
 
 
+#: What arguments are called elsewhere, and on the command line: what that is, and an example of ours.
+_ELSEWHERE = {
+    "random_state": ("the seed is called `rng`. Pass for example", "rng=0"),
+    "seed": ("the seed is called `rng`. Pass for example", "rng=0"),
+    "logits": ("for logits pass", "from_logits=True"),
+    "log": ("for log-probabilities pass", "from_log=True"),
+}
+
+
 def takes_rng(function: Callable[Given, Result]) -> Callable[Given, Result]:
-    """Answer a seed under the names that other packages have for it with the name that it has here."""
+    """Answer names that arguments have elsewhere, as a seed has, with the names they have here."""
+    own = inspect.signature(function).parameters
 
     @functools.wraps(function)
     def checked(*args: Given.args, **named: Given.kwargs) -> Result:
-        for other in {"random_state", "seed"} & named.keys():
-            raise TypeError(
-                f"{function.__name__}() has no argument `{other}`; the seed is called `rng`. Pass for "
-                "example `rng=0`."
-            )
+        for other in _ELSEWHERE.keys() & named.keys() - own.keys():
+            said, example = _ELSEWHERE[other]
+            if example.partition("=")[0] in own:
+                raise TypeError(
+                    f"{function.__name__}() has no argument `{other}`; {said} `{example}`."
+                )
         return function(*args, **named)
 
     return checked

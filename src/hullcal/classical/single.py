@@ -17,7 +17,7 @@ from hullcal.nulls import ONE_CALIBRATED
 from hullcal.results import CalibrationTestResult, Result
 from hullcal.sets import ClassifierSet
 from hullcal.truth import truth_test
-from hullcal.words import in_html
+from hullcal.words import in_html, plural
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -67,7 +67,7 @@ class ClassicalTestResult(Result):
             "p-value": f"{self.pvalue:.4g}   ({self.test})",
             "Statistic": f"{self.statistic:.6g}"
             + ("" if freedom is None else f"   ({freedom} degrees of freedom)"),
-            "Data": f"{self.n_samples} rows, {self.n_classes} classes",
+            "Data": f"{self.n_samples} {plural(self.n_samples, 'row')}, {self.n_classes} classes",
         }
 
     def __str__(self) -> str:

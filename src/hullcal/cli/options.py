@@ -13,8 +13,9 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,9 @@ import numpy as np
 from hullcal import io
 from hullcal._validation import InvalidInputError, as_integers, refusal, unknown
 from hullcal.cli.running import nobody_reads
+from hullcal.io.reading import opened
 from hullcal.io.source import Source
+from hullcal.words import printable
 
 Function = Callable[..., Any]
 Option = Callable[[Function], Function]
@@ -33,6 +36,8 @@ PATH = click.Path(path_type=Path)
 COUNT = click.IntRange(min=1)
 FRACTION = click.FloatRange(0, 1, min_open=True, max_open=True)
 _DEFAULT = click.core.ParameterSource.DEFAULT
+#: Files that are named in a message.
+_SHOWN = 5
 #: How files begin that are no text.
 _BEGINNINGS = {
     **{b"\x93NUMPY": ".npy", b"\x80": ".npy", b"PK": ".npz"},
@@ -43,11 +48,34 @@ _BEGINNINGS = {
 class Command(click.Command):
     """Checks outputs before any work; errors and notes name options, each note once."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words; of several files, say how they are named."""
+        ctx.allow_extra_args = any(each.name == "member_files" for each in self.params)
+        others = super().parse_args(ctx, args)
+        if others and not ctx.resilient_parsing:
+            files = [ctx.params["file"], *others]
+            raise click.UsageError(
+                f"FILE must be one file with all members; got {' '.join(map(_quoted, files))}. Files "
+                f"of one member each are {_members(files)}; labels are `--labels FILE`.",
+                ctx,
+            )
+        return others
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         with as_options(quiet=ctx.params.get("quiet", False)):
             _check_outputs(ctx.params)
             return super().invoke(ctx)
+
+
+def _quoted(path: Path | str) -> str:
+    return printable(shlex.quote(str(path)))
+
+
+def _members(files: Sequence[Path | str]) -> str:
+    """The options that name files of one member each."""
+    shown = " ".join(f"--member {_quoted(each)}" for each in files[:_SHOWN])
+    return f"`{shown}{' ...' * (len(files) > _SHOWN)}`"
 
 
 def _check_outputs(given: dict[str, Any]) -> None:
@@ -64,6 +92,15 @@ def _check_outputs(given: dict[str, Any]) -> None:
             raise refusal(f"--{name}", rule, repr(str(path)), "Name another file.")
         with as_options(path=f"--{name}"):
             io.check_output(path, force=given["force"])
+        if name == "report":
+            check_page(path, "--report")
+
+
+def check_page(path: Path, option: str) -> None:
+    """Refuse a report whose ending says that it is something else."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        repair = "Name an HTML page; browsers print it as PDF."
+        raise refusal(option, "must end in .html or .htm", repr(path.name), repair)
 
 
 # Options
@@ -139,6 +176,8 @@ _INPUT = (
         multiple=True,
         help="Predictions of one member, (N, K); repeat for each, in place of FILE.",
     ),
+)
+_READING = (
     click.option("--probs-key", default="probs", help="Name of the predictions in FILE."),
     click.option("--labels-key", default="labels", help="Name of the labels in FILE."),
     click.option("--classes", help="Names of the classes, separated by commas."),
@@ -200,6 +239,8 @@ class Files:
         """The classifiers of the files, and labels that they understand; None if none are needed."""
         from hullcal.sets import ClassifierSet
 
+        if self.file is not None and self.file.is_dir() and not self.file.suffix:
+            raise _folder_for_file(self.file)
         with as_options(path="FILE", labels="--labels"), _named(self.file) as file:
             data = io.read(
                 file,
@@ -211,7 +252,8 @@ class Files:
             )
         if data.labels is None and needs_labels:
             came = f"none in {', '.join(map(repr, data.sources))}"
-            repair = "Name the array or column with `--labels-key`, or pass `--labels FILE`."
+            repair = "Name the array or column with `--labels-key`"
+            repair += ", or pass `--labels FILE`." if "member_files" in _option_names() else "."
             raise refusal("labels", "must come with the predictions", came, repair)
         options = self.options(data.labels, data.classes)
         try:
@@ -226,9 +268,37 @@ class Files:
             raise
 
 
+def _folder_for_file(folder: Path) -> InvalidInputError:
+    """The error for a folder in place of a file: how this command takes what it holds, if it does."""
+    known, repairs = _option_names(), []
+    files = (each for each in sorted(folder.glob("*.npy")) if _holds_one_member(each))
+    members = list(islice(files, _SHOWN + 1))
+    if "member_files" in known and len(members) > 1:
+        repairs.append(f"Files of one member each are {_members(members)}.")
+    if "engine" in known:
+        repairs.append("Shards of the rows are for `--engine dask`.")
+    repair = " ".join(repairs) or "Name a file."
+    came = f"a folder, {str(folder)!r}"
+    return refusal("FILE", "must be a file, or a Zarr store", came, repair)
+
+
+def _holds_one_member(path: Path) -> bool:
+    """Whether a file holds an array (rows, classes)."""
+    with suppress(InvalidInputError):
+        if path.is_file():
+            with opened(Source.of(path)) as parts:
+                return len(parts.probs.shape) == 2
+    return False
+
+
 def reads_files(command: Function) -> Function:
     """FILE and everything that says how to read it, as one argument `files`."""
-    return _gathered(command, "files", Files, _INPUT)
+    return _gathered(command, "files", Files, (*_INPUT, *_READING))
+
+
+def reads_batches(command: Function) -> Function:
+    """How each of several files is read, as one argument `reading`."""
+    return _gathered(command, "reading", Files, _READING)
 
 
 def _gathered(command: Function, name: str, kind: type[Any], options: Sequence[Option]) -> Function:
@@ -236,7 +306,8 @@ def _gathered(command: Function, name: str, kind: type[Any], options: Sequence[O
 
     @functools.wraps(command)
     def gathering(**arguments: Any) -> Any:
-        own = {field.name: arguments.pop(field.name) for field in fields(kind)}
+        names = [field.name for field in fields(kind) if field.name in arguments]
+        own = {name: arguments.pop(name) for name in names}
         return command(**{name: kind(**own)}, **arguments)
 
     for decorate in reversed(options):

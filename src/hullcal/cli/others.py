@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,15 @@ import click
 from hullcal import io
 from hullcal._validation import InvalidInputError
 from hullcal.cli import options
-from hullcal.cli.options import Files, Output, as_options, columns, command_line, csv_text
+from hullcal.cli.options import (
+    Files,
+    Output,
+    as_options,
+    columns,
+    command_line,
+    csv_text,
+    in_options,
+)
 from hullcal.cli.running import REJECTED, tell, working
 
 
@@ -65,6 +74,7 @@ def sizes(*, files: Files, out: Output, n_jobs: int, quiet: bool) -> None:
 )
 @click.argument("state", type=options.PATH)
 @click.argument("files", nargs=-1, type=options.PATH, metavar="[FILE]...")
+@options.reads_batches
 @click.option(
     "--alpha",
     type=float,
@@ -81,13 +91,19 @@ def sizes(*, files: Files, out: Output, n_jobs: int, quiet: bool) -> None:
 @options.FORMAT
 @click.option("--exit-code", is_flag=True, help="End with 1 if rejected.")
 def monitor(
-    state: Path, files: tuple[Path, ...], reset: bool, form: str, exit_code: bool, **settings: Any
+    state: Path,
+    files: tuple[Path, ...],
+    reading: Files,
+    reset: bool,
+    form: str,
+    exit_code: bool,
+    **settings: Any,
 ) -> int:
     """Watch whether labels still follow some combination of the members.
 
-    STATE is a file that holds the evidence so far; it is made if there is none. Each FILE, with
-    predictions and labels as for `hullcal test`, is one more batch, in the order given. The decision
-    is valid whenever one looks.
+    STATE is a file that holds the evidence so far; it is made if there is none. Each FILE is one more
+    batch, in the order given: a file of `hullcal test` with predictions and labels, read in the same
+    way. The decision is valid whenever one looks.
 
     \b
     hullcal monitor state.npz monday.npz tuesday.npz
@@ -99,7 +115,7 @@ def monitor(
     if watch is not None and reset:
         watch.reset()
     for file in files:
-        classifiers, labels = Files(file=file).read()
+        classifiers, labels = replace(reading, file=file).read()
         if watch is None:
             sizes = {"n_members": classifiers.n_members, "n_classes": classifiers.n_classes}
             watch = Monitor(**sizes, **settings)
@@ -112,8 +128,8 @@ def monitor(
     # JSON has no infinity.
     finite = {name: value if math.isfinite(value) else None for name, value in found.items()}
     Output(form=form).show(
-        table=lambda: str(watch),
-        json=lambda: json.dumps(finite, indent=2),
+        table=lambda: in_options(str(watch)),
+        json=lambda: json.dumps({**finite, "impossible": watch.impossible}, indent=2),
         csv=lambda: csv_text([found]),
     )
     return REJECTED if exit_code and watch.rejected else 0
@@ -164,6 +180,7 @@ def demo(seed: int, output: Path, force: bool, quiet: bool) -> None:
     output.parent.mkdir(parents=True, exist_ok=True)
     with as_options(path="--output"):
         io.check_output(output, force=force)
+    options.check_page(output, "--output")
     found = Assessments()
     for example in examples(seed):
         with working(quiet=quiet) as report:

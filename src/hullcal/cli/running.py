@@ -188,6 +188,8 @@ Report = Callable[[str, float, float], None]
 
 #: Seconds between two words where there is no bar; shorter work says nothing.
 _SILENCE = 10.0
+#: The share of the work from which on the time that the rest takes can be told.
+_SHARE = 0.02
 
 _NOTICE = "compiling for this machine; that happens once, and takes some ten seconds"
 
@@ -212,14 +214,22 @@ def working(*, quiet: bool) -> Iterator[Report]:
 
 def _spoken() -> Report:
     """A line now and then, for logs: what is computed, and how long the rest may take."""
-    begin = last = time.monotonic()
+    last = time.monotonic()
+    first: tuple[float, float] | None = None
 
     def report(what: str, done: float, total: float) -> None:
-        nonlocal last
+        nonlocal last, first
         now = time.monotonic()
-        if now - last >= _SILENCE and done > 0:
+        if done <= 0:
+            return
+        # What came before the first result, such as compilation, says nothing of the rest.
+        begin, before = first = first or (now, done)
+        if now - last >= _SILENCE:
             last = now
-            left = (now - begin) * (total - done) / done
-            say(f"{what}: {done / total:.0%} done, about {left:.0f} s left")
+            left = ""
+            if now - begin >= _SILENCE and done >= _SHARE * total and done > before:
+                rest = (now - begin) * (total - done) / (done - before)
+                left = f", about {rest:.0f} s left"
+            say(f"{what}: {done / total:.0%} done{left}")
 
     return report

@@ -18,7 +18,7 @@ from hullcal.io.journal import LOCK
 from hullcal.io.reading import read_labels
 from hullcal.io.source import Source
 from hullcal.io.stores import open_store
-from hullcal.words import measure_in_words, printable, weights_in_words
+from hullcal.words import measure_in_words, plural, printable, weights_in_words
 
 #: Seconds on this machine beyond which `--measure all` leaves a measure out.
 _LONG = 60.0
@@ -185,7 +185,8 @@ def _affordable(
     kept = tuple(name for name, seconds in times.items() if seconds <= _LONG or name in named)
     left = [f"{name} ({_lasting(times[name])})" for name in times if name not in kept]
     if not quiet:
-        tell(f"{len(kept)} measures, {_lasting(sum(times[name] for name in kept))} at most")
+        lasting = _lasting(sum(times[name] for name in kept))
+        tell(f"{len(kept)} {plural(len(kept), 'measure')}, {lasting} at most")
         if left:
             tell(f"left out, as they take longer: {', '.join(left)}; name them to run them")
     return kept
@@ -269,7 +270,7 @@ def _table(found: Any, *, verbose: bool) -> str:
 
 def _figures(found: Any) -> str:
     """A line for each test, and the weights of the best combination."""
-    header = ["question", "measure", "null", "statistic", "critical", "p", "95 % interval"]
+    header = ["question", "measure", "null", "statistic", "critical", "own p", "95 % interval"]
     header += ["adjusted p", "resamples", "headline"]
     rows = []
     for question, answer in found.answers.items():

@@ -45,7 +45,7 @@ def read(
         optionally label) or in wide form (``member:class`` or ``member/class``, or ``p_class`` for
         one member, and optionally label); rows, members and classes keep the order in which they
         first appear, and names that are all integers become integers. CSV may be separated by
-        semicolons, with a decimal comma; row numbers of a data frame are left out.
+        semicolons or tabs, with a decimal comma; row numbers of a data frame are left out.
     member_files : sequence of str or path-like
         Instead of `path`, one file (n_samples, n_classes) per member, named after its file.
     labels : str or path-like, optional
@@ -225,7 +225,7 @@ def agreed(sources: Sequence[Source], declared: Sequence[Mapping[str, Any]]) -> 
                 known[what], by[what] = value, source
             elif value is not None and not same(value, known[what]):
                 values = (
-                    f"{reprlib.repr(value)}, and {reprlib.repr(known[what])} in {by[what].shown},"
+                    f"{reprlib.repr(known[what])} in {by[what].shown} and {reprlib.repr(value)}"
                 )
                 raise source.refuse(f"must agree in `{what}`", values, "Write all files alike.")
     return known

@@ -40,7 +40,7 @@ class Table:
     batches: Callable[[Sequence[int], int, int | None], Iterator[Batch]]
     #: None if only reading can tell; then all rows are read, and once.
     n_rows: int | None = None
-    #: A comma where columns are separated by semicolons.
+    #: A comma where columns are separated by semicolons or tabs.
     decimal: str = "."
 
     def read(
@@ -166,10 +166,11 @@ def _csv(source: Source) -> Iterator[Table]:
 
         try:
             header, decimal = next(filter(None, reader), []), "."
-            if len(header) == 1 and ";" in header[0]:
+            other = next((mark for mark in ";\t" if len(header) == 1 and mark in header[0]), None)
+            if other is not None:
                 # As spreadsheets write it wherever the comma separates the digits.
                 file.seek(0)
-                reader = csv.reader(file, delimiter=";", strict=True)
+                reader = csv.reader(file, delimiter=other, strict=True)
                 header, decimal = next(filter(None, reader), []), ","
             yield Table(source, tuple(header), batches, decimal=decimal)
         except csv.Error as error:
@@ -224,7 +225,7 @@ _FORMS = (
     "Long form has the columns row,member,class,probability and optionally label, one line per "
     "probability; wide form has one line per instance with columns such as "
     "first:cat,first:dog,second:cat,second:dog (or p_cat,p_dog for one member) and optionally label, "
-    "which `labels_key` may name. Separate columns by commas or semicolons, and drop all others."
+    "which `labels_key` may name. Separate columns by commas, semicolons or tabs; drop all others."
 )
 _ROLES = {
     **{"row": "row", "instance": "row", "sample": "row", "member": "member", "class": "class"},

@@ -176,8 +176,9 @@ class Measure:
             )
         n_bins = max(2, getattr(self, "n_bins", 2))
         if n_samples < n_bins:
+            few = "1 row is" if n_samples == 1 else f"{n_samples} rows are"
             warn(
-                f"{n_samples} rows are fewer than the {n_bins} that measure `{self.name}` needs. "
+                f"{few} fewer than the {n_bins} that measure `{self.name}` needs. "
                 "Use more rows or fewer bins."
             )
 

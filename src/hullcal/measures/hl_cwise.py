@@ -272,13 +272,17 @@ def _add_class(keys, rows, drawn, k, n_bins, out):  # type: ignore[no-untyped-de
 @compiled
 def _add_cell(counts, shared, size, expected, out):  # type: ignore[no-untyped-def]
     """Add (o - p)^2 / p of a cell for each labelling, and begin the next cell."""
+    if expected > 0.0:
+        # A division for each labelling would take longer than to count it.
+        share, weight = 1.0 / size, 1.0 / math.sqrt(expected)
+        for d in range(out.shape[0]):
+            residual = (share * (counts[d] + shared[d]) - expected) * weight
+            out[d] += residual * residual
+    else:
+        for d in range(out.shape[0]):
+            out[d] = np.inf if counts[d] + shared[d] > 0.0 else out[d]
     for d in range(out.shape[0]):
-        observed = (counts[d] + shared[d]) / size
         counts[d], shared[d] = 0, 0.0
-        if expected > 0.0:
-            out[d] += (observed - expected) ** 2 / expected
-        elif observed > 0.0:
-            out[d] = np.inf
 
 
 HosmerLemeshow.value = staticmethod(_value)

@@ -87,6 +87,10 @@ class Minimizer:
         """About how many evaluations of g a search takes, once its budget is settled."""
         return self.max_evaluations or 1
 
+    def alone(self) -> Self:
+        """This search for a function that is searched but once."""
+        return self
+
     def check(self, measure: Measure, n_members: int) -> None:
         """Refuse a measure or a set this search cannot take, naming both."""
 

@@ -52,6 +52,9 @@ class Steepest(Minimizer):
         best = self.best_evaluations or self.max_evaluations or self.budgets[0]
         return replace(super().budgeted(in_test=True), best_evaluations=best)
 
+    def alone(self) -> Self:
+        return replace(self, max_evaluations=self.best_evaluations)
+
     def best(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
         found = self.observed(objective, key)
         return replace(found, means=found.values)
@@ -74,10 +77,10 @@ class Steepest(Minimizer):
         if n_members > _MOST_MEMBERS:
             points = np.repeat(np.eye(n_members), n_cases, axis=0)
             values = objective.values(points, np.tile(np.arange(n_cases), n_members))
-            # In units of a tie, so that rounding does not choose.
-            with np.errstate(over="ignore"):
-                ranks = np.round(values.reshape(n_members, n_cases).T / _TIE)
-            members = np.argsort(ranks, axis=1, kind="stable")[:, :_MOST_MEMBERS]
+            in_order = np.argsort(
+                _ranks(values.reshape(n_members, n_cases).T), axis=1, kind="stable"
+            )
+            members = in_order[:, :_MOST_MEMBERS]
         vertices = np.eye(n_members)[members]
         ways = 0.5 * vertices + 0.5 / n_members
         mean = np.full((n_cases, 1), 2 * n_members)
@@ -158,12 +161,11 @@ class _Further(Steepest):
     def search(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
         weights, values, spent, converged = self.ends_of_starts(objective)
         first = _summary(weights, values, spent, converged)
-        best = np.argsort(np.round(values / _TIE), axis=0, kind="stable")[:_PROMISING]
+        best = np.argsort(_ranks(values), axis=0, kind="stable")[:_PROMISING]
         promising = np.take_along_axis(weights, best[:, :, np.newaxis], axis=0).transpose(1, 0, 2)
         starts = np.concatenate([objective.likeliest(), promising], axis=1)
         numbers = np.tile(np.arange(starts.shape[1]), (objective.n_cases, 1))
-        longer = replace(self, max_evaluations=self.best_evaluations)
-        second = _summary(*longer.ends(objective, starts, numbers))
+        second = _summary(*self.alone().ends(objective, starts, numbers))
         n_evaluations = first.n_evaluations + second.n_evaluations
         return replace(second, means=first.means, n_evaluations=n_evaluations)
 
@@ -189,6 +191,13 @@ def _summary(
         n_evaluations=spent.sum(axis=0),
         converged=converged[best, cases],
     )
+
+
+def _ranks(values: Floats) -> Floats:
+    """Values in units of a tie, so that rounding does not choose among them."""
+    with np.errstate(over="ignore"):
+        ranks: Floats = np.round(values / _TIE)
+    return ranks
 
 
 def _amounts(weights: Floats, steps: Floats) -> Floats:

@@ -51,9 +51,10 @@ class Maximized(Null):
         own = objective.starts(), objective.likeliest(), best.weights[:, np.newaxis]
         starts = np.concatenate(own, axis=1)
         # Most searches converge before that; progress counts these.
-        budget = min(minimizer.max_evaluations or 1, _USUAL * objective.n_members)
+        search = minimizer.alone()
+        budget = min(search.max_evaluations or 1, _USUAL * objective.n_members)
         ranked = _Rank(objective, starts, loop, budget)
-        found = minimizer.minimize(ranked, loop.key)
+        found = search.minimize(ranked, loop.key)
         # A search that chooses its own starts may have passed that one by.
         weights = min(found.weights[0], best.weights[0], key=ranked.score)
         n_evaluations = best.n_evaluations + found.n_evaluations * (loop.n_resamples + 1)

@@ -35,11 +35,11 @@ GREY, PALE = "#8C8C8C", "#DDDDDD"
 #: For every text that holds a name: no TeX, whatever the user's settings say, and `as_typed` undone.
 PLAIN: dict[str, Any] = {"usetex": False, "parse_math": True}
 
-#: Attributes of a drawing that hold places, and numbers longer than these need.
+#: Attributes of a drawing that hold places, numbers longer than these need, and those that a group
+#: hands down.
 _PLACES = {"d", "x", "y", "transform"}
 _LONG = re.compile(r"-?\d+\.\d{3,}")
-#: What the parts of a group take from it, unless they have their own.
-_INHERITED = ("fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width")
+_INHERITED = {"fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width"}
 #: Fewest and most bins of a histogram.
 _FEWEST, _MOST = 5, 40
 
@@ -196,13 +196,12 @@ def as_svg(ax: Axes, caption: str = "", part: str = "") -> str:
         if link := parent.attrib.pop("{http://www.w3.org/1999/xlink}href", None):
             parent.set("href", link)
     for group in root.iter("g"):
-        # What all marks of a curve share, or a fifth of a page would repeat it.
-        marks = list(group)
-        if marks and all(each.tag == "use" for each in marks):
-            for name in _INHERITED & marks[0].attrib.keys():
-                if len({each.get(name) for each in marks}) == 1:
-                    group.set(name, marks[0].attrib[name])
-                    for each in marks:
-                        del each.attrib[name]
+        marks = list(group) if len(group.findall("use")) == len(group) > 1 else []
+        for name, value in list(marks[0].attrib.items()) if marks else ():
+            # Said once, what all of them share: a seventh of a page.
+            if all(mark.get(name) == value for mark in marks) and name in _INHERITED:
+                group.set(name, value)
+                for mark in marks:
+                    del mark.attrib[name]
     root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": caption}
     return ElementTree.tostring(root, encoding="unicode")

@@ -10,6 +10,7 @@ from scipy.special import entr
 
 from hullcal._validation import warn
 from hullcal.uncertainty.spread import Floats, per_instance
+from hullcal.words import plural
 
 #: How far below the greatest entropy of the hull a reported one may lie, in nats.
 GAP = 1e-8
@@ -78,7 +79,8 @@ def entropy_bounds(probs: Any, *, n_jobs: int = 1) -> tuple[Floats, Floats]:
     lower, upper, gap = per_instance(_entropy_bounds, probs, n_jobs=n_jobs).T.copy()
     if short := int((gap > GAP).sum()):
         warn(
-            f"the upper entropy of {short} instances is known only to within {gap.max():.1g} nats."
+            f"the upper entropy of {short} {plural(short, 'instance')} is known only to within "
+            f"{gap.max():.1g} nats."
         )
     return lower, upper
 
