@@ -5,19 +5,20 @@ import dataclasses
 import io
 import json
 import math
+import re
 
 import numpy as np
 import pytest
 from scipy.stats import norm
 
 import hullcal as hc
-from hullcal import InvalidInputError
+from hullcal import InvalidInputError, pvalues
 from hullcal.assessment import Assessments, assess
 from hullcal.effects import Effect, Quality, fitted_temperature, rows_needed
 from hullcal.notes import Note
 from hullcal.simulation.scenarios import draw_labels, tempered
 from hullcal.verdicts import Answer, advice
-from hullcal.words import CALIBRATED
+from hullcal.words import CALIBRATED, evalue_in_words
 from test_results import result
 
 DOUBT = Note("too_few_rows", {"share": 0.5})
@@ -128,6 +129,20 @@ def test_coherence_goes_measure_by_measure():
     assert found.headline == "Not rejected"
 
 
+def test_a_p_value_that_is_lent_says_from_where_and_what_the_test_found_alone(sound):
+    others = Answer("average", (by("bins", 92),)), truth(2)
+    found = calibrated(by("bins", 48), implied_by=others)
+    assert found.text.startswith(
+        "Not rejected (p = 0.93, that of the average; alone 0.49 by bins): "
+    )
+    assert found.to_dict()["tests"][0]["unadjusted_pvalue"] == 0.49
+    whole = dataclasses.replace(sound, answers={"calibrated": found})
+    assert "that of the average; alone 0.49 by bins)" in " ".join(whole.summary().split())
+    assert max(map(len, whole.summary().splitlines())) <= 100
+    own = calibrated(by("bins", 95), implied_by=others)
+    assert own.text.startswith("Not rejected (p = 0.96, bins): ")
+
+
 def test_no_output_of_an_assessment_is_incoherent(sound):
     """By chance the measure finds less likely what the likelihood does not: p = .15 and .59 here."""
     own, shown = sound.calibrated.result.pvalue, sound.calibrated.pvalue
@@ -140,6 +155,8 @@ def test_no_output_of_an_assessment_is_incoherent(sound):
     pages = sound.table(), sound.summary(), sound._repr_html_(), hc.report.render(sound)
     for page in pages:
         assert page.count(f"{shown:.3g}") >= 2
+        lent = f"that of the truth; alone {own:.3g} by ece_conf)"
+        assert (lent in " ".join(page.split())) == (page != sound.table())
         assert f"p = {own:.3g}" not in page
 
 
@@ -189,7 +206,7 @@ def test_the_error_of_the_effect_is_that_of_the_measure():
 
 def test_a_summary_is_short_and_has_the_answers_and_the_next_step(sharpened):
     lines = sharpened.summary().splitlines()
-    assert len(lines) <= 15
+    assert len(lines) <= 16
     assert max(map(len, lines)) <= 100
     assert lines[0] == "300 rows, 4 members, 3 classes"
     assert sum("Rejected (" in line for line in lines) == 3
@@ -207,12 +224,37 @@ def test_a_notebook_shows_words_and_a_drawing_and_takes_names_as_text():
     assert "Does the hull contain the truth?" in page
 
 
+def test_a_notebook_shows_the_table_of_several_sets_first_and_drawings_on_white(sound):
+    page = Assessments({"<b>": sound, "second": sound})._repr_html_()
+    table = page.partition("</table>")[0]
+    cells = re.findall("<td>(.*?)</td>", table)
+    assert cells[:4] == ["", "average", "some combination", "truth in the hull"]
+    assert cells[4:6] == ["&lt;b&gt;", f"Not rejected (p = {sound.average.pvalue:.3g})"]
+    assert len(cells) == 12
+    assert "<b>" not in page
+    for each in (page, sound._repr_html_(), sound.truth.result._repr_html_()):
+        assert 'aria-label=""' not in each
+        assert not re.search(r"<strong[^>]*></strong>|<table></table>", each)
+        assert each.count("<svg") == each.count("background:#ffffff")
+
+
 def test_json_reads_back_and_keeps_the_answers(sharpened):
     written = json.loads(sharpened.to_json())
     assert hc.io.from_json(sharpened.to_json()) == list(sharpened.results)
     assert [each["headline"] for each in written["assessment"]["answers"]] == ["Rejected"] * 3
     assert written["assessment"]["advice"] == list(sharpened.advice)
     assert written["assessment"]["effect"]["average"]["error"] == sharpened.effect.average.error
+
+
+def test_plain_values_are_plain(sound, sharpened):
+    def kinds(value):
+        if isinstance(value, dict):
+            value = list(value.values())
+        if isinstance(value, (list, tuple)):
+            return set().union(*map(kinds, value))
+        return {type(value)}
+
+    assert kinds([sound.to_dict(), sharpened.to_dict()]) <= {str, float, int, bool, type(None)}
 
 
 def test_several_measures_are_adjusted_within_a_question():
@@ -314,6 +356,12 @@ def test_resamples_too_few_to_reject_are_raised_with_a_warning_at_the_caller(mea
         found = assess(probs, labels, n_resamples=least - 1, **options)
     assert {each.filename for each in told} == {__file__}
     assert {each.n_resamples for each in found.results} == {least}
+    # The smallest p-value is below .05 with far fewer, and its interval with these.
+    n_measures = least // 72
+    low, high = (n_measures * pvalues.interval(0, n)[1] for n in (least, least - 1))
+    assert low <= 0.05 < high
+    for words in (f"to {least}", "of even the smallest p-value would contain `alpha`"):
+        assert words in assess.__doc__
     assess(probs, labels, n_resamples=least, **options)
 
 
@@ -396,15 +444,53 @@ def test_power_that_is_told_is_that_of_the_test():
     assert told.power == pytest.approx(rejected / 60, abs=0.25)
 
 
-def quality(error, accuracy=0.9, temperature=1.5):
-    return Quality(error, (error / 2, error * 2), accuracy, temperature, error / 4)
+def quality(error, accuracy=0.9, temperature=1.5, left=0.25):
+    return Quality(error, (error / 2, error * 2), accuracy, temperature, left * error)
+
+
+@pytest.mark.parametrize(
+    ("left", "temperature", "word", "step"),
+    [
+        (0.5, 1.5, "overconfident", "Recalibrate the average: divide its logits by 1.50, "),
+        (
+            0.9,
+            1.5,
+            "partly overconfident",
+            "A temperature of 1.50 repairs little (error 10.0 to 9.0 ",
+        ),
+        (
+            0.6,
+            0.8,
+            "partly underconfident",
+            "A temperature of 0.80 repairs little (error 10.0 to 6.0",
+        ),
+        (1.2, 1.1, "", "A temperature of 1.10 repairs nothing (error 10.0 to 12.0 points): try an"),
+        (0.9, 1.01, "", "A temperature of 1.01 repairs nothing"),
+    ],
+)
+def test_a_temperature_is_advised_only_if_it_takes_away_half_of_the_error(
+    left, temperature, word, step
+):
+    one = quality(0.1, temperature=temperature, left=left)
+    assert one.direction == word
+    assert (", ".join(filter(None, [word, "accuracy"]))) in str(one)
+    answers = {"average": Answer("average", (by("ece_conf", 0),))}
+    steps = advice(answers, Effect("ece_conf", one, quality(0.2), np.full(3, 1 / 3)))
+    assert steps[0].startswith(step)
+    dear = Effect("ece_conf", one, quality(0.01, accuracy=0.7), np.full(3, 1 / 3))
+    *_, last = advice(answers | {"calibrated": calibrated(by("ece_conf", 60))}, dear)
+    prefer = "the temperature" if left == 0.5 else "another calibrator"
+    assert last.endswith(f": prefer {prefer}.")
 
 
 @pytest.mark.parametrize(
     ("best", "words"),
     [
         (quality(0.01), "Or use the weights"),
-        (quality(0.01, accuracy=0.7), "The best weights cost accuracy, 70.0% against 90.0%"),
+        (
+            quality(0.01, accuracy=0.7),
+            "Other weights may calibrate it but lower the accuracy from 90.0% to 70.0%",
+        ),
     ],
 )
 def test_weights_are_advised_unless_they_cost_accuracy(best, words):
@@ -413,6 +499,46 @@ def test_weights_are_advised_unless_they_cost_accuracy(best, words):
     steps = advice({"average": average, "calibrated": calibrated(by("ece_conf", 60))}, effect)
     assert steps[0].startswith("Recalibrate the average: divide its logits by 1.50")
     assert steps[1].startswith(words)
+
+
+def test_a_rejected_truth_is_one_weighting_for_all_rows_and_no_range_row_by_row():
+    """The truth lies between the members in every row, with weights that differ by row."""
+    logits = np.random.default_rng(0).uniform(-3.0, 3.0, size=(1000, 1))
+    members = 1.0 / (1.0 + np.exp(-logits * [1 / 3, 3.0]))
+    share = np.where(abs(logits[:, 0]) < 1.0, 0.9, 0.1)
+    truth = (1.0 - share) * members[:, 0] + share * members[:, 1]
+    labels = np.random.default_rng(1).random(1000) < truth
+    probs = np.stack([1.0 - members, members], axis=2)
+    found = assess(probs, labels, questions="truth", n_resamples=99, rng=0)
+    assert ((members.min(axis=1) < truth) & (truth < members.max(axis=1))).all()
+    assert found.truth.headline == "Rejected"
+    (step,) = [step for step in found.advice if "range" in step]
+    assert step.startswith("No one weighting explains the labels")
+
+
+def test_the_e_value_stands_beside_the_truth_whatever_it_is(sound, sharpened):
+    for found in (sound, sharpened):
+        (line,) = [each for each in found.summary().splitlines() if "contain the truth" in each]
+        value = evalue_in_words(found.truth.result.log_evalue)
+        assert line.endswith(f", likelihood; e-value {value})")
+    assert sound.truth.result.evalue < 20.0 < sharpened.truth.result.evalue
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (0.001, "below 0.01"),
+        (0.0123, "0.012"),
+        (1.26, "1.3"),
+        (19.6, "20"),
+        (99.6, "100"),
+        (123456, "120000"),
+        (2e8, "10^8.3"),
+        (math.inf, "infinite"),
+    ],
+)
+def test_an_e_value_has_two_digits_at_most(value, words):
+    assert evalue_in_words(math.log(value)) == words
 
 
 def test_a_borderline_answer_is_to_be_repeated_with_more_resamples():

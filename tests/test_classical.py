@@ -190,6 +190,16 @@ def test_the_distribution_free_test_against_the_oracle(estimator):
 # SKCE: the bootstrap against every possible resample
 
 
+def test_a_result_shows_itself_in_a_line_and_in_a_notebook():
+    probs = np.random.default_rng(0).dirichlet([1, 1, 1], size=40)
+    labels = np.arange(40) % 3
+    found = hc.classical.skce_test(probs, labels, estimator="uq", method="bootstrap", rng=0)
+    assert repr(found) == f"<ClassicalTestResult: p = {found.pvalue:.4g}, {found.test}>"
+    for name, fact in (line.split(maxsplit=1) for line in str(found).splitlines()):
+        assert f">{name}</th>" in found._repr_html_()
+        assert f">{fact}</td>" in found._repr_html_()
+
+
 @pytest.mark.parametrize("seed", [0, 3])
 def test_the_bootstrap_p_value_estimates_that_of_all_resamples(seed):
     n, n_resamples = 5, 4999

@@ -222,7 +222,9 @@ def test_what_is_infinite_is_said_in_the_legend(statistic, n_infinite):
     null[:n_infinite] = np.inf
     result = a_result(statistic=statistic, null_distribution=null, measure="<lambda> $1$")
     said = " / ".join(legend_of(drawn(plots.null_distribution(result))))
-    assert (f"199 null values, refit; {n_infinite} infinite" in said) == (n_infinite > 0)
+    assert (f'199 simulated values, null "refit"; {n_infinite} infinite' in said) == (
+        n_infinite > 0
+    )
     assert ("statistic infinite" in said) == np.isinf(statistic)
     assert ("critical value infinite" in said) == np.isinf(result.critical_value)
 
@@ -287,7 +289,7 @@ def test_the_diagram_draws_what_was_computed():
 def test_one_classifier_is_drawn_once_even_if_it_is_certain(labels):
     ax = drawn(plots.reliability([[1.0, 0.0]] * 3, labels, weights=[1.0]))
     assert line_labelled(ax, "classifier").get_ydata().tolist() == [float(labels[0] == 0)]
-    said = {"95 % band", "rows (at most 3)", "calibrated", "classifier"}
+    said = {"95 % band", "rows per bin (tallest: 3)", "calibrated", "classifier"}
     assert set(legend_of(ax)) == said
 
 

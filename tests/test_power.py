@@ -212,8 +212,10 @@ def test_a_result_is_frozen_goes_through_json_and_speaks(found, curve):
     assert said in str(curve).splitlines()
     assert "Beyond N = 150, rows are drawn with replacement." in str(curve)
     assert f"   150  {curve.power[2]:.3f}  " in str(curve)
-    assert "what mixing members repairs" in str(found)
-    assert "mixing" not in str(curve)
+    assert "An error that other weights repair is never detected by this question." in str(found)
+    assert "other weights" not in str(curve)
+    assert repr(curve) == f"<Power: {said}>"
+    assert f'<td style="text-align:left">{curve.power[2]:.3f} (95 % interval' in curve._repr_html_()
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 import hullcal as hc
 from hullcal.report.figures import class_gaps
 from hullcal.verdicts import QUESTIONS
-from hullcal.words import COLOURS, direction, measure_in_words, printable
+from hullcal.words import COLOURS, measure_in_words, printable
 
 WORDS = [word.lower().replace(" ", "-") for word in COLOURS]
 
@@ -137,7 +137,7 @@ def test_each_set_has_its_verdicts_its_effect_and_the_next_steps(page, assessmen
         assert " ".join(step.split()) in text
     for each in (assessment.effect.average, assessment.effect.combination):
         assert each.points in text
-        assert f"{each.temperature:.2f}, {direction(each.temperature)}" in text
+        assert (f"{each.temperature:.2f}, {each.direction}" in text) == bool(each.direction)
         assert f"{each.accuracy:.1%}" in text
 
 
@@ -182,8 +182,8 @@ def test_labels_that_no_member_thinks_possible_are_named():
     ("questions", "shown", "hidden"),
     [
         ("average", "Reliability of the plain average", "ombination"),
-        ("calibrated", "Weights of the best combination", "likeliest"),
-        (["average", "truth"], "likeliest combination", "best combination"),
+        ("calibrated", "Weights of the best calibrated combination", "fits the labels best"),
+        (["average", "truth"], "combination that fits the labels best", "best calibrated"),
     ],
 )
 def test_a_question_that_was_not_asked_is_not_answered(stands, questions, shown, hidden):
@@ -199,6 +199,17 @@ def test_data_that_only_workers_have_seen_are_refused(assessment):
     seen = SimpleNamespace(classifiers=None, labels=None, n_members=2)
     with pytest.raises(hc.InvalidInputError, match="`engine` must be local"):
         hc.report.render(replace(assessment, data=seen))
+
+
+@pytest.mark.parametrize("left", [0.5, 1.5])
+def test_a_temperature_that_does_not_lessen_the_error_is_not_shown(stands, left):
+    one = stands.effect.average._replace(error=0.04, temperature=1.11, recalibrated=0.04 * left)
+    effect = stands.effect._replace(average=one, combination=None)
+    page = hc.report.render(replace(stands, effect=effect))
+    table = page.split('<table class="effect">')[1].split("</table>")[0]
+    shown = ["<td>1.11, overconfident</td>", "<td>2.0 points</td>"]
+    assert [each in table for each in shown] == [left < 1] * 2
+    assert table.count("<td>–</td>") == 2 * (left > 1)
 
 
 def test_a_page_without_effects_leaves_their_table_out(stands):
@@ -243,6 +254,18 @@ def test_three_sets_of_ten_members_make_a_page_below_400_kb():
     assert len(one.encode()) < 400_000 / 3
 
 
+def test_what_all_marks_of_a_curve_share_is_written_once(page):
+    curves = [
+        curve for curve in re.findall(r"<g[^>]*>(?:<use [^>]*>)+</g>", page) if "href" in curve
+    ]
+    several = [curve for curve in curves if curve.count("<use") > 1]
+    assert len(several) > 10
+    for curve in several:
+        group, *marks = re.findall("<[gu][^>]*>", curve)
+        assert 'stroke="' in group
+        assert not [mark for mark in marks if 'stroke="' in mark]
+
+
 def test_several_sets_have_a_part_each_a_list_of_contents_and_no_identifier_twice(
     page, page_of_two
 ):
@@ -273,6 +296,18 @@ def test_colours_are_those_of_the_words_everywhere(page):
 
 
 # Figures and classes
+
+
+def test_the_sentences_beside_the_tables_are_plain(page):
+    text = words_of(page)
+    for sentence in (
+        "Binned errors come out too large; the interval corrects for that, so it may lie mostly "
+        "below the printed error.",
+        "p is adjusted by Holm’s method over the measures of a question. For “calibrated” it is at "
+        "least that for “average” and “truth”, which imply it. The statistic there is the mean over ",
+        "A small set is good only if the answers above are not rejected.",
+    ):
+        assert sentence in text
 
 
 def test_every_promised_figure_is_there(page, assessment):
@@ -413,6 +448,28 @@ def test_the_page_opens_without_complaint_and_fits(opened, width, scheme):
     assert view.page.locator("figure svg").count() >= 12
     for box in view.page.locator("figure svg").all():
         assert box.bounding_box()["height"] > 50
+
+
+def test_a_table_that_goes_on_scrolls_in_its_own_box_with_a_shade_at_the_edge(opened):
+    view = opened(viewport={"width": 400, "height": 900})
+    unfold(view)
+    for name in ("tests", "classes"):
+        box = view.page.locator(f".wide:has(table.{name})").first
+        assert box.evaluate("e => e.scrollWidth > e.clientWidth")
+        style = box.evaluate("e => getComputedStyle(e).backgroundAttachment")
+        assert style == "local, local, scroll, scroll"
+        assert "linear-gradient(to left" in box.evaluate("e => getComputedStyle(e).backgroundImage")
+
+
+def test_no_figure_leaves_room_below_its_neighbour(opened):
+    view = opened(viewport={"width": 1400, "height": 900})
+    figures = view.page.locator(".argument figure").all()
+    first, second, third, fourth = (each.bounding_box() for each in figures)
+    for left, right in ((first, second), (third, fourth)):
+        assert left["y"] == right["y"]
+        assert left["x"] < right["x"]
+    below = third["y"] - max(each["y"] + each["height"] for each in (first, second))
+    assert 0 < below < 40
 
 
 def test_paper_has_everything_that_is_folded_away_on_the_screen(opened):

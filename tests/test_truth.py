@@ -1,5 +1,6 @@
 """The likelihood test of "the hull contains the truth", and its e-value."""
 
+import dataclasses
 import itertools
 import math
 import warnings
@@ -14,6 +15,7 @@ from hullcal import evidence
 from hullcal.alternatives import alternatives
 from hullcal.likelihood import fit_mixture
 from hullcal.objectives.chunked import ArrayPasses, Cases
+from hullcal.words import facts_of
 
 
 def drawn(probs, weights, seed=0):
@@ -134,6 +136,22 @@ def test_an_impossible_label_refutes_the_hypothesis():
     assert judged(probs, labels, n_resamples=0).pvalue == 0.0
 
 
+@pytest.mark.parametrize(
+    ("coefficients", "words"),
+    [
+        ([-0.03, 0.0, 0.1], "deserves less weight: member 0 (-0.03); more: member 2 (+0.10)"),
+        ([-0.03, 0.0, -0.2], "deserves less weight: member 2 (-0.20)"),
+        ([0.03, 0.0, 0.1], "deserves more weight: member 2 (+0.10)"),
+        ([0.0, 0.0, 0.0], None),
+    ],
+)
+def test_members_that_deserve_another_weight_are_named_with_their_coefficients(coefficients, words):
+    probs = members(m=3)
+    found = hc.truth_test(probs, drawn(probs, [1, 0, 0]), n_resamples=0, rng=0)
+    found = dataclasses.replace(found, pool=np.array([0.0, *coefficients]))
+    assert facts_of(found).get("pool") == words
+
+
 def test_surprises_are_the_rows_with_the_least_likely_labels():
     found = judged(PROBS, LABELS, n_resamples=0)
     chances = oracle.mixture(PROBS, found.weights)[np.arange(60), LABELS]
@@ -151,7 +169,7 @@ def test_the_member_that_counts_too_much_is_named():
     labels = drawn((law / law.sum(axis=1, keepdims=True))[:, None], [1.0])
     found = judged(both, labels, n_resamples=0)
     assert found.pool[1] > found.pool[2]
-    assert "least for noisy" in str(found)
+    assert "deserves less weight: noisy (" in str(found)
 
 
 @pytest.mark.parametrize(("power", "said"), [(0.5, "overconfident"), (2.0, "underconfident")])

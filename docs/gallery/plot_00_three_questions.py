@@ -59,5 +59,5 @@ plt.show()
 # %%
 # **Answer.** The linear models, as they are: there is no evidence against their average. The
 # forest is underconfident by a quarter, and one temperature repairs most of that. Labels follow
-# no combination in either set, so the spread of the members is no range for the true
+# no combination in either set, so the spread of the members is not shown to contain the true
 # probabilities.

@@ -102,12 +102,22 @@ class Quality(NamedTuple):
         low, high = self.interval
         return f"{100 * self.error:.1f} points (95 % interval {100 * low:.1f} to {100 * high:.1f})"
 
-    def __str__(self) -> str:
-        words = [f"off by {self.points}"]
+    @property
+    def direction(self) -> str:
+        """Over- or underconfident, partly if most of the error is another; empty if neither."""
         # A direction that does not lessen the error is none.
-        if self.recalibrated < self.error and has_direction(self.temperature):
-            words.append(direction(self.temperature))
-        return ", ".join([*words, f"accuracy {self.accuracy:.1%}"])
+        if self.recalibrated >= self.error or not has_direction(self.temperature):
+            return ""
+        return "partly " * (not self.repaired) + direction(self.temperature)
+
+    @property
+    def repaired(self) -> bool:
+        """Whether the temperature takes away half of the error or more."""
+        return self.recalibrated <= self.error / 2
+
+    def __str__(self) -> str:
+        words = [f"off by {self.points}", self.direction, f"accuracy {self.accuracy:.1%}"]
+        return ", ".join(filter(None, words))
 
 
 class Effect(NamedTuple):
@@ -155,7 +165,7 @@ def _interval(
         values[0, i] = measure.evaluate(mixed, labels, parameters, row_weights=counts)
         by_chance = draw_labels(probs, rng).astype(np.int32)
         values[1, i] = measure.evaluate(mixed, by_chance, parameters)
-    deviation, chance = 1.96 * values[0].std(), np.quantile(values[1], 0.5)
+    deviation, chance = 1.96 * float(values[0].std()), float(np.quantile(values[1], 0.5))
     if error <= np.quantile(values[1], 0.95):
         return 0.0, error + deviation
     return max(0.0, error - chance - deviation), error + deviation

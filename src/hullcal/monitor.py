@@ -246,7 +246,7 @@ class Monitor:
 
     @property
     def temperature(self) -> float:
-        """What the best combination's logits should be divided by, from the latest rows."""
+        """What the likeliest combination's logits should be divided by, from the latest rows."""
         return self._predictors.temperature
 
     @property

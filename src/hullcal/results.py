@@ -215,10 +215,10 @@ class TruthTestResult(_Tested):
     Attributes
     ----------
     statistic : float
-        Logarithm of the likelihood ratio of alternatives to the best combination, averaged; infinite
+        Logarithm of the likelihood ratio of alternatives to the likeliest combination, averaged; infinite
         if a label has probability 0 by every member.
     null_distribution : ndarray of shape (n_resamples,)
-        The statistic for labels drawn from the best combination.
+        The statistic for labels drawn from the likeliest combination.
     log_evalue : float
         Natural logarithm of `evalue`, which can be too large for a float.
     alpha : float
@@ -288,7 +288,7 @@ class TruthTestResult(_Tested):
 
     @property
     def direction(self) -> str:
-        """Whether the best combination is overconfident, in words."""
+        """Whether the likeliest combination is overconfident, in words."""
         return direction(self.temperature)
 
 

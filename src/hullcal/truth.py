@@ -72,11 +72,12 @@ def truth_test(
     The hypothesis says that labels follow some combination :math:`p_\lambda(x)` of the members. It
     implies that this combination is calibrated, so it is stronger than that of `calibration_test`.
 
-    The statistic is the logarithm of the likelihood ratio of alternatives to the best combination,
+    The statistic is the logarithm of the likelihood ratio of alternatives to the likeliest combination,
     averaged over families of them: another temperature, other trust in the members, classes that are
     too likely or too unlikely. It rests on one concave fit, so there is no search and no order of rows
-    or members. Its distribution under the hypothesis comes from labels drawn from the best combination
-    (parametric bootstrap). The e-value needs no resampling and is valid for any number of rows.
+    or members. Its distribution under the hypothesis comes from labels drawn from the likeliest
+    combination (parametric bootstrap). The e-value needs no resampling and is valid for any
+    number of rows.
 
     Parameters
     ----------
@@ -210,7 +211,7 @@ def likelihood_test(
 
 
 def _null_values(data: LabelledSet, best: Mixture, statistic: float, loop: Loop) -> Floats:
-    """The statistic of labels drawn from the best combination: rows fixed, the combination refitted."""
+    """The statistic of labels from the likeliest combination: rows fixed, the combination refitted."""
     # Few rows: threads share the replicates. Many: they share the rows.
     few = data.n_samples <= range_size(data.n_samples)
     passes = data.passes(1 if few else loop.n_jobs)
@@ -227,7 +228,7 @@ def _null_values(data: LabelledSet, best: Mixture, statistic: float, loop: Loop)
 
 
 def _unlikely_rows(data: LabelledSet, best: Mixture) -> dict[str, Any]:
-    """Rows whose labels the best combination finds least likely, and those it finds impossible."""
+    """Rows whose labels the likeliest combination finds least likely, and those it finds impossible."""
     if data.classifiers is None or data.labels is None:
         return {"surprises": (), "surprise_probabilities": np.zeros(0), "impossible": ()}
     positions, size = data.distinct.positions, range_size(0)

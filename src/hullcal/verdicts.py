@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +64,14 @@ _DEAR = 0.01
 _MISLEADING = 20.0
 
 
+class _Shown(NamedTuple):
+    """A p-value with its headline, and what tells from which question it is lent, if it is."""
+
+    pvalue: float
+    headline: str
+    whose: str
+
+
 @dataclass(frozen=True)
 class Answer:
     """The tests of one question, and what they say together.
@@ -87,34 +96,35 @@ class Answer:
     detection: Detection | None = None
 
     @cached_property
-    def _shown(self) -> list[tuple[float, str]]:
+    def _shown(self) -> list[_Shown]:
         """P-value and headline of each result: those of what implies it, where its p-value is larger."""
         shown = []
         for i, (result, p) in enumerate(
             zip(self.results, adjust(self.results).tolist(), strict=True)
         ):
-            lent = None
+            lent, own, whose = None, p, ","
             for other in self.implied_by:
                 # Measure by measure if it was tested by measures.
                 same = len(other.results) == len(self.results)
-                of_other, word = other._shown[i if same else other._deciding]
+                of_other, word, _ = other._shown[i if same else other._deciding]
                 if of_other > p:
                     p, lent = of_other, word
+                    whose = f", that of the {other.question}; alone {own:.3g} by"
             word = headline(result, p)
             if lent is not None and IMPOSSIBLE not in (word, lent):
                 word = lent
-            shown.append((p, word))
+            shown.append(_Shown(p, word, whose))
         return shown
 
     @property
     def adjusted(self) -> tuple[float, ...]:
         """P-values of the results: Holm's over the measures, and coherent with what implies this."""
-        return tuple(p for p, _ in self._shown)
+        return tuple(each.pvalue for each in self._shown)
 
     @property
     def headlines(self) -> tuple[str, ...]:
         """A headline for each of the results, from the test whose p-value is shown."""
-        return tuple(word for _, word in self._shown)
+        return tuple(each.headline for each in self._shown)
 
     @property
     def result(self) -> Tested:
@@ -123,7 +133,7 @@ class Answer:
 
     @property
     def _deciding(self) -> int:
-        ranks = [(_DECIDING.index(word), p) for p, word in self._shown]
+        ranks = [(_DECIDING.index(word), p) for p, word, _ in self._shown]
         return ranks.index(min(ranks))
 
     @property
@@ -148,7 +158,11 @@ class Answer:
             return None
         average = self.question == "average"
         quality = self.effect.average if average else self.effect.combination
-        return None if quality is None else f"{'it' if average else 'the best'} is {quality}"
+        return (
+            None
+            if quality is None
+            else f"{'it' if average else 'the best calibrated'} is {quality}"
+        )
 
     @property
     def verdict(self) -> Verdict:
@@ -159,6 +173,7 @@ class Answer:
             word=self.headline,
             size=self.size,
             several=len(self.results) > 1,
+            whose=self._shown[self._deciding].whose,
         )
         if self.headline == NOT_REJECTED and self.detection is not None:
             said = said._replace(size="; ".join(filter(None, [said.size, str(self.detection)])))
@@ -308,7 +323,8 @@ class Assessment:
         lines = [self.described, ""]
         for name, answer in self.answers.items():
             head, claim, size = answer.verdict
-            lines += [f"{self.asked(name):<{width}}  {head}", *_wrapped(size or claim, "    ")]
+            lines += _wrapped(head, f"{self.asked(name):<{width}}  ")
+            lines += _wrapped(size or claim, "    ")
         lines.append("Next steps" if len(self.advice) > 1 else "Next step")
         for number, step in enumerate(self.advice, 1):
             lines += _wrapped(step, f"  {number}. ")
@@ -347,11 +363,14 @@ class Assessment:
     def _repr_html_(self) -> str:
         facts = {self.asked(name): answer.text for name, answer in self.answers.items()}
         facts |= {f"Next step {i}": step for i, step in enumerate(self.advice, 1)}
-        drawing = ""
+        page = in_html(self.described, facts)
         if self.data.classifiers is not None and self.data.classifiers.probs.size <= MANY:
             weights = self.weights if self.data.n_members > 1 else None
-            drawing = as_svg(reliability(self.classifiers, self.labels, weights=weights))
-        return in_html(self.described, facts) + f'<div style="max-width:22em">{drawing}</div>'
+            drawn = reliability(self.classifiers, self.labels, weights=weights)
+            drawing = as_svg(drawn, "Reliability of the predicted class")
+            # Its lines and letters are black, whatever the colours of the notebook.
+            page += f'<div style="max-width:22em;background:#ffffff">{drawing}</div>'
+        return page
 
 
 class Assessments(dict[str, Assessment]):
@@ -359,6 +378,10 @@ class Assessments(dict[str, Assessment]):
 
     def table(self) -> str:
         """A line for each set, a column for each question: headline and p-value."""
+        return in_columns(self._rows)
+
+    @property
+    def _rows(self) -> list[list[str]]:
         asked = {question for each in self.values() for question in each.answers}
         questions = [question for question in QUESTIONS if question in asked]
         rows = [["", *(HEADS[question] for question in questions)]]
@@ -366,7 +389,7 @@ class Assessments(dict[str, Assessment]):
             cells = (each.answers.get(question) for question in questions)
             words = (f"{a.headline} (p = {a.pvalue:.3g})" if a else "" for a in cells)
             rows.append([name, *words])
-        return in_columns(rows)
+        return rows
 
     def __str__(self) -> str:
         parts = [f"{name}\n{each.summary()}" for name, each in self.items()]
@@ -376,7 +399,10 @@ class Assessments(dict[str, Assessment]):
         return f"<Assessments of {', '.join(self)}>"
 
     def _repr_html_(self) -> str:
-        return "".join(f"{in_html(name, {})}{each._repr_html_()}" for name, each in self.items())
+        cells = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in self._rows)
+        table = "".join(f"<tr>{row}</tr>" for row in cells)
+        parts = (f"{in_html(name, {})}{each._repr_html_()}" for name, each in self.items())
+        return "".join([f"<table>{table}</table>", *parts])
 
 
 def _wrapped(text: str, indent: str) -> list[str]:
@@ -416,11 +442,13 @@ def advice(answers: dict[str, Answer], effect: Effect | None) -> tuple[str, ...]
     if isinstance(truth, TruthTestResult) and "truth" in off and not truth.impossible:
         if truth.n_members > 1:
             steps.append(
-                "Do not take the range of the members as bounds of the true probabilities."
+                "No one weighting explains the labels, so the members' range may miss the true "
+                "probabilities."
             )
         if truth.surprises:
             steps.append(
-                f"Check the least likely labels: {rows_in_words(truth.surprises)} (counted from 0)."
+                "Look at the rows with the least likely labels (wrong labels?): "
+                f"{rows_in_words(truth.surprises)} (counted from 0)."
             )
     if BORDERLINE in heads.values():
         results = [result for answer in answers.values() for result in answer.results]
@@ -446,23 +474,26 @@ def _repairs(effect: Effect, *, calibrated: bool, members: tuple[str, ...] | Non
             "Check that labels and classes are in the same order: the predictions say next to nothing "
             "about these labels."
         ]
-    steps = []
-    if average.recalibrated < average.error:
-        steps.append(
-            f"Recalibrate the {whose}: divide its logits by {average.temperature:.2f}, that is, raise "
-            f"its probabilities to the power {1 / average.temperature:.2f} and normalise (error "
-            f"{100 * average.error:.1f} to {100 * average.recalibrated:.1f} points on these rows)."
-        )
+    errors = f"error {100 * average.error:.1f} to {100 * average.recalibrated:.1f} points"
+    little = "little" if average.direction else "nothing"
+    steps = [
+        f"Recalibrate the {whose}: divide its logits by {average.temperature:.2f}, that is, raise its "
+        f"probabilities to the power {1 / average.temperature:.2f} and normalise ({errors} on these "
+        "rows)."
+        if average.repaired
+        else f"A temperature of {average.temperature:.2f} repairs {little} ({errors}): try another "
+        "calibrator."
+    ]
     if best is None or not calibrated or best.error >= average.error:
         return steps
     if best.accuracy < average.accuracy - _DEAR:
-        cost = f"{best.accuracy:.1%} against {average.accuracy:.1%}"
-        prefer = "prefer the temperature" if steps else "gather more members"
-        return [*steps, f"The best weights cost accuracy, {cost}: {prefer}."]
+        cost = f"lower the accuracy from {average.accuracy:.1%} to {best.accuracy:.1%}"
+        prefer = "prefer the temperature" if average.repaired else "prefer another calibrator"
+        return [*steps, f"Other weights may calibrate it but {cost}: {prefer}."]
     shown = weights_in_words(effect.weights, members)
     return [
         *steps,
-        f"{'Or use' if steps else 'Use'} the weights {shown}, and check them on new data (error "
+        f"Or use the weights {shown}, and check them on new data (error "
         f"{100 * best.error:.1f} points on these rows).",
     ]
 

@@ -74,10 +74,13 @@ def weights_in_words(weights: NDArray[np.float64], members: tuple[str, ...] | No
 def trust_in_words(coefficients: NDArray[np.float64], members: tuple[str, ...] | None) -> str:
     """The members whose predictions count too much in a combination, and too little."""
     names = [f"member {m}" for m in range(len(coefficients))] if members is None else members
-    ends = (("least", np.argmin(coefficients)), ("most", np.argmax(coefficients)))
-    return "; ".join(
-        f"{word} for {printable(names[m])} ({coefficients[m]:+.2f})" for word, m in ends
+    low, high = (
+        f"{printable(names[m])} ({coefficients[m]:+.2f})"
+        for m in (np.argmin(coefficients), np.argmax(coefficients))
     )
+    if coefficients.min() >= 0.0:
+        return f"deserves more weight: {high}"
+    return f"deserves less weight: {low}" + f"; more: {high}" * bool(coefficients.max() > 0.0)
 
 
 def rows_in_words(rows: tuple[int, ...]) -> str:
@@ -94,13 +97,13 @@ def impossible_in_words(n_rows: int, rows: tuple[int, ...]) -> str:
 
 
 def evalue_in_words(log_evalue: float) -> str:
-    """An e-value of any size: as it is, or as a power of ten."""
+    """An e-value of any size: two digits of it, or a power of ten."""
     if log_evalue == math.inf:
         return "infinite"
     if log_evalue < _NO_EVIDENCE:
         return "below 0.01"
     if log_evalue < _WRITTEN_OUT:
-        return f"{math.exp(log_evalue):.3g}"
+        return f"{float(f'{math.exp(log_evalue):.2g}'):g}"
     return f"10^{log_evalue / math.log(10.0):.1f}"
 
 
@@ -162,16 +165,21 @@ def verdict(
     word: str | None = None,
     size: str | None = None,
     several: bool = True,
+    whose: str = ",",
 ) -> Verdict:
     """What a test says.
 
     `word` is the headline where other tests decide with it, `size` how large the effect is where more
-    is known of it than in the result, `several` whether p is adjusted for several measures.
+    is known of it than in the result, `several` whether p is adjusted for several measures, `whose`
+    what stands between p and the measure.
     """
     word = headline(result, adjusted) if word is None else word
     p = result.pvalue if adjusted is None else adjusted
     name = "p" if adjusted is None or not several else "adjusted p"
-    head = f"{word} ({name} = {p:.3g}, {measure_in_words(result)})"
+    how = measure_in_words(result)
+    if hasattr(result, "log_evalue"):  # evidence without resampling, too
+        how += f"; e-value {evalue_in_words(result.log_evalue)}"
+    head = f"{word} ({name} = {p:.3g}{whose} {how})"
     if word == IMPOSSIBLE:
         n_rows = next(note.data["n_rows"] for note in result.notes if note.code == "impossible")
         return Verdict(head, impossible_in_words(n_rows, getattr(result, "impossible", ())))
@@ -201,12 +209,13 @@ def _size(result: Any) -> str:
     if hasattr(result, "temperature"):
         if math.isinf(result.log_evalue):
             return ""
-        found = f"temperature {result.temperature:.2f}"
-        if result.log_evalue >= -math.log(result.alpha):  # evidence without resampling, too
-            found += f", e-value {evalue_in_words(result.log_evalue)}"
-        whose = "it is" if result.hypothesis == ONE_CALIBRATED else "the likeliest combination is"
-        return f"{whose} {result.direction} ({found})"
-    whose = "the best is" if result.hypothesis in (CALIBRATED, TRUTH) else "it is"
+        whose = (
+            "it is"
+            if result.hypothesis == ONE_CALIBRATED
+            else "the combination that fits the labels best is"
+        )
+        return f"{whose} {result.direction} (temperature {result.temperature:.2f})"
+    whose = "the best calibrated is" if result.hypothesis in (CALIBRATED, TRUTH) else "it is"
     if result.measure not in IN_POINTS:
         return f"{result.measure} = {result.minimum:.3g}"
     return f"{whose} off by {100 * result.minimum:.1f} points"
@@ -248,7 +257,9 @@ def facts_of(result: Any) -> dict[str, str]:
         facts["e-value"] = (
             f"{evalue_in_words(result.log_evalue)} ({1 / result.alpha:g} or more rejects)"
         )
-        facts["temperature"] = f"{result.temperature:.3g}: the likeliest is {result.direction}"
+        facts["temperature"] = (
+            f"{result.temperature:.3g}: the combination that fits the labels best is {result.direction}"
+        )
     elif several:
         facts["minimum"] = f"{measure_in_words(result)} = {result.minimum:.4g}, at these weights:"
     if several:
@@ -256,8 +267,8 @@ def facts_of(result: Any) -> dict[str, str]:
             f"{weights_in_words(result.weights, result.members)} (fitted to these rows; expect "
             "worse calibration on new data)"
         )
-    if likelihood and several:
-        facts["trust"] = f"{trust_in_words(result.pool[1:], result.members)} in the fitted pool"
+    if likelihood and several and result.pool[1:].any():
+        facts["pool"] = trust_in_words(result.pool[1:], result.members)
     if likelihood and result.surprises and not result.impossible:
         pairs = zip(result.surprises[:_ROWS], result.surprise_probabilities, strict=False)
         facts["surprises"] = "least likely labels: " + ", ".join(
@@ -300,5 +311,6 @@ def in_html(said: object, facts: dict[str, str], word: str = "") -> str:
         f'<td style="text-align:left">{html.escape(value)}</td></tr>'
         for name, value in facts.items()
     )
-    first = f'<p><strong style="color:{colour}">{word}</strong>{rest}</p>'
-    return f"<div>{first}<table>{rows}</table></div>"
+    first = f'<strong style="color:{colour}">{word}</strong>' if word else ""
+    table = f"<table>{rows}</table>" if rows else ""
+    return f"<div><p>{first}{rest}</p>{table}</div>"

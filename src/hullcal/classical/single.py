@@ -17,10 +17,10 @@ from hullcal.nulls import ONE_CALIBRATED
 from hullcal.results import CalibrationTestResult, Result
 from hullcal.sets import ClassifierSet
 from hullcal.truth import truth_test
-from hullcal.words import plural
+from hullcal.words import in_html, plural
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ClassicalTestResult(Result):
     """A test of one classifier whose p-value comes from theory.
 
@@ -59,16 +59,26 @@ class ClassicalTestResult(Result):
         """Whether the hypothesis is rejected at a level."""
         return self.pvalue <= check_fraction(alpha, "alpha")
 
-    def __str__(self) -> str:
+    @property
+    def _facts(self) -> dict[str, str]:
         freedom = self.degrees_of_freedom
-        lines = [
-            f"Hypothesis   {self.hypothesis}",
-            f"p-value      {self.pvalue:.4g}   ({self.test})",
-            f"Statistic    {self.statistic:.6g}"
+        return {
+            "Hypothesis": self.hypothesis,
+            "p-value": f"{self.pvalue:.4g}   ({self.test})",
+            "Statistic": f"{self.statistic:.6g}"
             + ("" if freedom is None else f"   ({freedom} degrees of freedom)"),
-            f"Data         {self.n_samples} {plural(self.n_samples, 'row')}, {self.n_classes} classes",
-        ]
+            "Data": f"{self.n_samples} {plural(self.n_samples, 'row')}, {self.n_classes} classes",
+        }
+
+    def __str__(self) -> str:
+        lines = [f"{name:<13}{fact}" for name, fact in self._facts.items()]
         return "\n".join(lines + [f"Note         {note}" for note in self.notes])
+
+    def __repr__(self) -> str:
+        return f"<ClassicalTestResult: p = {self.pvalue:.4g}, {self.test}>"
+
+    def _repr_html_(self) -> str:
+        return in_html(self.test, self._facts)
 
 
 def one_classifier(

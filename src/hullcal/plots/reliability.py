@@ -157,7 +157,7 @@ class ReliabilityDisplay:
         ax.bar(left, (self.high - self.low)[full], width, self.low[full], **boxes, **band)
         most = main.counts.max()
         counts: dict[str, Any] = {"facecolor": PALE, "edgecolor": GREY}
-        counts["label"] = f"rows (at most {most})"
+        counts["label"] = f"rows per bin (tallest: {most})"
         ax.bar(left, 0.85 * _STRIP * main.counts[full] / most, width, -_STRIP, **boxes, **counts)
         ax.axhline(0.0, color=BLACK, linewidth=0.6)
         ax.plot([0, 1], [0, 1], color=BLACK, linestyle=":", linewidth=1, label="calibrated")

@@ -57,7 +57,9 @@ def null_distribution(
     finite = result.null_distribution[np.isfinite(result.null_distribution)]
     counts, edges = np.histogram(finite, histogram_edges(finite))
     n_infinite = result.n_resamples - len(finite)
-    said = f"{result.n_resamples} null values, {as_typed(getattr(result, 'null', 'likelihood'))}"
+    said = f"{result.n_resamples} simulated values"
+    if isinstance(result, CalibrationTestResult):
+        said += f', null "{as_typed(result.null)}"'
     if n_infinite:
         said += f"; {n_infinite} infinite, not on axis"
     ax.stairs(counts, edges, fill=True, facecolor=SKY, edgecolor=BLACK, label=said)

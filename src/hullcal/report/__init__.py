@@ -16,7 +16,7 @@ from hullcal.report.figures import ROWS, class_gaps, class_name, combination, fi
 from hullcal.results import CalibrationTestResult
 from hullcal.uncertainty import UNITS
 from hullcal.verdicts import QUESTIONS
-from hullcal.words import direction, measure_in_words, printable
+from hullcal.words import measure_in_words, printable
 
 __all__ = ["render"]
 
@@ -75,7 +75,6 @@ def render(
         number=_number,
         zip=zip,
         measure_in_words=measure_in_words,
-        direction=direction,
     )
 
 

@@ -28,9 +28,13 @@ _RANKS = ("largest", "2nd largest")
 def combination(assessment: Assessment) -> tuple[str, Tested] | None:
     """The combination shown beside the average: its name, and the test that found it.
 
-    The best by the first measure, or the likeliest; None where only an average was tested.
+    The best calibrated by the first measure, or the likeliest; None where only an average was tested.
     """
-    for question, name in (("calibrated", "best combination"), ("truth", "likeliest combination")):
+    names = {
+        "calibrated": "best calibrated combination",
+        "truth": "combination that fits the labels best",
+    }
+    for question, name in names.items():
         if question in assessment.answers and assessment.data.n_members > 1:
             return name, assessment.answers[question].results[0]
     return None

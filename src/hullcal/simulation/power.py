@@ -31,6 +31,7 @@ from hullcal.sets import ClassifierSet
 from hullcal.simulation.grid import Source, Test, several
 from hullcal.simulation.scenarios import draw_labels, tempered
 from hullcal.simulation.study import run_tests, wilson
+from hullcal.words import in_html
 
 Floats = NDArray[np.float64]
 Interval = tuple[int | None, int | None]
@@ -62,8 +63,8 @@ def power(
     """Chance that the test detects a miscalibration of these members, by number of rows.
 
     Rows are drawn from the given predictions, and labels from a truth that is off the combination
-    p_w by a stated amount; no labels are needed. A test asks about *any* combination: what mixing
-    members repairs, it cannot detect.
+    p_w by a stated amount; no labels are needed. A test asks about *any* combination: an error
+    that other weights repair is never detected.
 
     Parameters
     ----------
@@ -209,7 +210,7 @@ def truth(mixed: Floats, miscalibration: str, amount: float, rng: np.random.Gene
     return followed
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Power(Result):
     """The chance to detect a miscalibration, by number of rows.
 
@@ -270,6 +271,17 @@ class Power(Result):
             return f"The fewest rows tried, {first}, {detect}; fewer may be enough."
         return f"More than {last} rows, the most tried, are needed to {detect}."
 
+    def __repr__(self) -> str:
+        return f"<Power: {self.sentence()}>"
+
+    def _repr_html_(self) -> str:
+        columns = zip(self.n_samples, self.power, self.lower, self.upper, strict=True)
+        facts = {
+            f"{n} rows": f"{rate:.3f} (95 % interval {low:.3f} to {high:.3f})"
+            for n, rate, low, high in columns
+        }
+        return in_html(self.sentence(), facts)
+
     def __str__(self) -> str:
         width = max(6, len(str(self.n_samples[-1])))
         columns = (self.n_samples, self.power, self.lower, self.upper)
@@ -284,7 +296,7 @@ class Power(Result):
             self.sentence(),
         ]
         if len(self.weights) > 1:
-            lines.append("No test of the hull detects what mixing members repairs.")
+            lines.append("An error that other weights repair is never detected by this question.")
         if self.n_samples[-1] > self.n_rows:
             lines.append(f"Beyond N = {self.n_rows}, rows are drawn with replacement.")
         return "\n".join(lines + [f"Note: {note}" for note in self.notes])
