@@ -447,7 +447,7 @@ def advice(answers: dict[str, Answer], effect: Effect | None) -> tuple[str, ...]
             )
         if truth.surprises:
             steps.append(
-                "Look at the rows with the least likely labels (wrong labels?): "
+                "Look at the least likely labels (wrong?): "
                 f"{rows_in_words(truth.surprises)} (counted from 0)."
             )
     if BORDERLINE in heads.values():
@@ -489,7 +489,7 @@ def _repairs(effect: Effect, *, calibrated: bool, members: tuple[str, ...] | Non
     if best.accuracy < average.accuracy - _DEAR:
         cost = f"lower the accuracy from {average.accuracy:.1%} to {best.accuracy:.1%}"
         prefer = "prefer the temperature" if average.repaired else "prefer another calibrator"
-        return [*steps, f"Other weights may calibrate it but {cost}: {prefer}."]
+        return [*steps, f"Other weights would {cost}: {prefer}."]
     shown = weights_in_words(effect.weights, members)
     return [
         *steps,
