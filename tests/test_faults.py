@@ -214,7 +214,7 @@ from hardening.soak import combinations, soak
 kept = []
 def leak(i):
     if i > 400:
-        kept.append((bytearray(b"x") * 100_000, os.dup(0)))
+        kept.append((bytearray(b"x") * 400_000, os.dup(0)))  # too large for free places
 assert len(combinations()) < 200  # so that all code has been loaded by then
 found = soak((300, 400, 430), leak=leak)
 print(json.dumps([found[400].since(found[300]), found[430].since(found[400])]))
