@@ -32,9 +32,16 @@ def machine():
     out = np.empty((5, len(x)))
     _elementary(x, out)
     # numpy chooses its own loops for logarithms and exponentials, by the processor, and its library
-    # for matrix products does so too.
-    square = x[:4032].reshape(64, 63)
-    products = (square @ square.T).ravel()
+    # for matrix products does so too,
+    # for each shape in its own way.
+    square = np.sqrt(x[:4032]).reshape(64, 63)  # sums of short fractions are exact
+    products = np.concatenate(
+        [
+            *((square[:n, :k] @ square[:n, :k].T).ravel() for n, k in ((64, 63), (3, 5), (10, 10))),
+            *(square[0, :k] @ square[:n, :k].T for n, k in ((64, 63), (5, 3), (10, 10))),
+            *(square[:n, 0] @ square[:n, :k] for n, k in ((10, 3), (10, 10), (50, 7))),
+        ]
+    )
     ours = _digest(out)
     theirs = _digest(np.concatenate([np.log(x), np.exp(-x), np.tanh(x), products]))
     return {

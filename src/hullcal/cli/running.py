@@ -11,7 +11,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TextIO
@@ -111,8 +111,10 @@ def _told(error: BaseException) -> int:
         case click.Abort() | KeyboardInterrupt():
             return _by_signal(KeyboardInterrupt, _left_behind())
         case click.ClickException():
-            with suppress(OSError):
+            try:
                 error.show()
+            except OSError:  # what stays in the buffer would fail again when the interpreter ends
+                nobody_reads(sys.stderr)
             return BAD_INPUT
         case InvalidInputError():
             say(str(error))

@@ -42,9 +42,9 @@ Floats = NDArray[np.float64]
 
 #: Bytes of working memory that need no thought.
 _ROOM = 2**27
-#: Fewest replicates searched at a time by a measure that takes labellings together, and what their
-#: number is rounded up to, so that whole vectors of them are compared.
-_LABELLINGS, _VECTOR = 128, 32
+#: Fewest replicates searched at a time by a measure that takes labellings together, the labels that
+#: these may have, and what their number is rounded up to, so that whole vectors of them are compared.
+_LABELLINGS, _LABELS, _VECTOR = 128, 2**22, 32
 #: As many as 16 bits can tell apart.
 _MOST_CLASSES = 2**16
 #: From so many classes on it pays to find a label without looking at all of them.
@@ -82,7 +82,9 @@ class InMemory(Objective):
     def together(self, n_evaluations: int | None) -> int:
         if n_evaluations is None:
             return max(1, READ_AT_ONCE // (work_of_passes(self) or self.members.size))
-        fewest = _LABELLINGS if self.measure.of_labellings(self.n_classes) else 1
+        fewest = 1
+        if self.measure.of_labellings(self.n_classes):
+            fewest = max(1, min(_LABELLINGS, _LABELS // self.n_samples))
         return max(fewest, READ_AT_ONCE // (self.size * n_evaluations))
 
     def threads(self, wanted: int) -> int:
@@ -132,7 +134,8 @@ class InMemory(Objective):
     @cached_property
     def _of_labellings(self) -> Callable[..., None] | None:
         """The measure's loop over many labellings, if it has one and cases are that."""
-        possible = self.labels_drawn and not self.offset.any() and self.n_classes <= _MOST_CLASSES
+        few = (self.whole or self).n_classes <= _MOST_CLASSES
+        possible = self.labels_drawn and not self.offset.any() and few
         return self.measure.of_labellings(self.n_classes) if possible else None
 
     @cached_property
