@@ -10,7 +10,6 @@ from benchmarks.measuring import (
     Array,
     Target,
     at_least,
-    at_most,
     best_seconds,
     print_table,
     print_title,
@@ -23,10 +22,10 @@ N_SAMPLES, N_RESAMPLES, SPREAD = 100, 100, 0.01
 LITERAL_REFITS = 2
 #: Least ratios of the literal paper's test to our paper's test and to our refit test.
 BOUNDS = {
-    "ece_conf": (1500, 80),
-    "ece_cwise": (500, 30),
-    "hl_cwise": (50, 3),
-    "skce_ul": (500, 30),
+    "ece_conf": (2000, 150),
+    "ece_cwise": (2000, 100),
+    "hl_cwise": (800, 60),
+    "skce_ul": (2000, 250),
 }
 NULLS = ("paper", "refit", "recentered", "stacked", "maximized")
 Times = dict[str, float]
@@ -72,8 +71,6 @@ def targets_of(measure: str, times: Times) -> list[Target]:
         found = [
             at_least(f"paper's test, {measure}", times["literal"] / times["paper"], paper),
             at_least(f"refit test, {measure}", times["literal"] / times["refit"], refit),
-            # Equal work is equal up to what two measurements of one call differ by.
-            at_most(f"recentered / refit, {measure}", times["recentered"] / times["refit"], 1.05),
         ]
     if measure.startswith("ece"):
         ratio = times["by pairwise"] / times["refit"]
