@@ -161,7 +161,7 @@ def test_the_order_of_blocks_and_what_is_left_of_them_change_nothing(tmp_path, s
 
 
 def test_a_larger_grid_in_other_blocks_repeats_the_smaller_one(small):
-    larger = {"n_members": (4, 3), "scenario": ("S3", "calibrated", "S1"), "n_datasets": 214}
+    larger = {"n_members": (4, 3), "scenario": ("S3", "calibrated", "S1"), "n_datasets": 64}
     truth, calibrated = "truth:ece_conf:5:pairwise:8", "calibrated:ece_conf:5:paper:pairwise:8"
     study = run(Grid(**(SMALL.configuration() | larger | {"test": ("truth", truth, calibrated)})))
 
