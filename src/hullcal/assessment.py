@@ -35,6 +35,7 @@ from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
 from hullcal.nulls import Null
 from hullcal.objectives.chunked import Cases
+from hullcal.objectives.memory import InMemory
 from hullcal.objectives.opening import LabelledSet, LocalSet, open_set
 from hullcal.resampling import Loop, kept_seed
 from hullcal.sets import ClassifierSet
@@ -52,8 +53,8 @@ __all__ = ["Answer", "Assessment", "Assessments", "assess"]
 Floats = NDArray[np.float64]
 Progress = Callable[[str, float, float], None]
 
-#: The temperature whose detection is stated, and draws of labels for it.
-_TEMPERATURE, _DRAWS = 1.5, 100
+#: The temperature whose detection is stated, draws of labels for it, and those tested together.
+_TEMPERATURE, _DRAWS, _TOGETHER = 1.5, 100, 25
 #: Rows and replicates behind an expected time, at most.
 _FEW, _MOST_TIMED = 200, 128
 
@@ -198,17 +199,23 @@ class _Test:
         # An average of several is no set of one in words.
         return replace(found, hypothesis=AVERAGE) if self.averaged else found
 
-    def statistic(self, labels: NDArray[np.int32], seed: int) -> float:
-        """What the test compares, for other labels of the same rows."""
-        assert self.data.classifiers is not None
-        data, loop = LocalSet(self.data.classifiers, labels), Loop(n_resamples=0, seed=seed)
+    def statistics(self, labels: NDArray[np.int32], seed: int) -> Floats:
+        """What the test compares, for other labellings (n, n_samples) of the same rows."""
         if self.measure is None:
-            passes, cases = data.passes(1), Cases.data()
-            best = fit_mixture(passes, cases)
-            return float(average_ratios(passes, cases, best.weights)[0])
-        reference, search, in_memory = settled(data, self.measure, self.null, self.minimizer)
-        objective = data.objective(self.measure, in_memory=in_memory, n_jobs=1)
-        return float(reference.line_7(objective, search, loop).means[0])
+            assert self.data.classifiers is not None
+            return np.array([_ratio(LocalSet(self.data.classifiers, own)) for own in labels])
+        reference, search, _ = settled(self.data, self.measure, self.null, self.minimizer)
+        objective = self.data.objective(self.measure, in_memory=True, n_jobs=1)
+        assert isinstance(objective, InMemory)
+        loop = Loop(n_resamples=0, seed=seed)
+        return reference.observed(objective.with_labels(labels), search, loop)
+
+
+def _ratio(data: LocalSet) -> float:
+    """The statistic of the likelihood test."""
+    passes = data.passes(1)
+    best = fit_mixture(passes, Cases.data())
+    return float(average_ratios(passes, Cases.data(), best.weights)[0])
 
 
 def _tests(
@@ -300,25 +307,28 @@ def _detections(
         level, null_values = first.alpha / len(answer.results), answer.result.null_distribution
         critical[name] = float(np.quantile(null_values, 1.0 - level, method="higher"))
 
-    def rejected(draw: int) -> dict[str, bool]:
-        labels = draw_labels(truth, np.random.default_rng([first.seed, draw])).astype(np.int32)
+    def rejected(begin: int) -> dict[str, NDArray[np.bool_]]:
+        streams = (np.random.default_rng([first.seed, begin + draw]) for draw in range(_TOGETHER))
+        labels = np.array([draw_labels(truth, stream) for stream in streams], dtype=np.int32)
         own = {
-            name: not pvalues.exceeds(critical[name], test.statistic(labels, first.seed))
+            name: np.array(
+                [not pvalues.exceeds(critical[name], t) for t in test.statistics(labels, first.seed)]
+            )
             for name, test in deciding.items()
         }
         return {
-            name: own[name] and all(own[each.question] for each in answer.implied_by)
+            name: np.all([own[name], *(own[each.question] for each in answer.implied_by)], axis=0)
             for name, answer in answers.items()
         }
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HullcalWarning)  # each was said of the data
-        draws = list(in_order(rejected, range(_DRAWS), n_jobs=n_jobs))
+        draws = list(in_order(rejected, range(0, _DRAWS, _TOGETHER), n_jobs=n_jobs))
     rows, n_samples = (np.arange(len(mean)), mean.argmax(axis=1)), data.n_samples
     error = float(abs(mean[rows] - truth[rows]).mean())
     found = {}
     for name in unclear:
-        power = sum(draw[name] for draw in draws) / _DRAWS
+        power = float(np.mean([some[name] for some in draws]))
         needed = rows_needed(power, n_samples, first.alpha)
         found[name] = Detection(_TEMPERATURE, error, power, n_samples, needed)
     return found

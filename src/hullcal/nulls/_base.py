@@ -62,6 +62,10 @@ class Null:
         """The best combination of the data, and in `means` what is compared with null values."""
         return minimizer.observed(objective, loop.key)
 
+    def observed(self, objective: Objective, minimizer: Minimizer, loop: Loop) -> Floats:
+        """What is compared of each case, were it the data."""
+        return minimizer.minimize(objective, loop.key).means
+
     def worlds(self, objective: Objective, best: Minima, loop: Loop) -> Sequence[Any]:
         """What may be true of the data, each for `replicates`; the largest p-value counts."""
         return [best]

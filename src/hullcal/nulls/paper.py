@@ -50,6 +50,9 @@ class Paper(Null):
     def line_7(self, objective: Objective, minimizer: Minimizer, loop: Loop) -> Minima:
         return minimizer.best(objective, loop.key)
 
+    def observed(self, objective: Objective, minimizer: Minimizer, loop: Loop) -> Floats:
+        return self.line_7(objective, minimizer, loop).means
+
     def replicates(
         self, objective: Objective, best: Minima, loop: Loop
     ) -> Callable[[int, int], Callable[[], Floats]]:
