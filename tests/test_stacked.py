@@ -285,7 +285,7 @@ def test_labels_of_a_replicate_do_not_depend_on_the_block_it_is_in():
 
 def run(objective, search, n_resamples, **options):
     """What the search finds, null values and evaluations."""
-    best = search.observed(objective, KEY)
+    best = search.minimize(objective, KEY, of_data=True)
     loop = Loop(n_resamples=n_resamples, seed=SEED, **options)
     return best, *lines_1_to_5(objective, best, hc.nulls.Stacked(), search, loop)
 
@@ -297,7 +297,7 @@ def step_by_step(objective, search, n_resamples):
     model = pooled(objective.members, labels, objective.mixed(likeliest))
     alone = [hc.ConfidenceECE()(objective.members[m].T, labels) for m in range(len(vertices))]
     mean = vertices.mean(axis=0)
-    best = search.observed(objective, KEY).weights[0]
+    best = search.minimize(objective, KEY, of_data=True).weights[0]
     centres = {tuple(each): each for each in (best, likeliest, mean, vertices[np.argmin(alone)])}
     values = []
     for weights in centres.values():

@@ -60,7 +60,7 @@ class Null:
 
     def line_7(self, objective: Objective, minimizer: Minimizer, loop: Loop) -> Minima:
         """The best combination of the data, and in `means` what is compared with null values."""
-        return minimizer.observed(objective, loop.key)
+        return minimizer.minimize(objective, loop.key, of_data=True)
 
     def worlds(self, objective: Objective, best: Minima, loop: Loop) -> Sequence[Any]:
         """What may be true of the data, each for `replicates`; the largest p-value counts."""
