@@ -9,7 +9,7 @@ from hullcal._compiled.streams import SIGNS, key_of, uniform
 from hullcal.algorithm import lines_1_to_5
 from hullcal.minimizers import Pairwise, Steepest
 from hullcal.nulls import stacked
-from hullcal.nulls.stacked import _PRIOR, FLOOR, World, pooled
+from hullcal.nulls.stacked import _PRIOR, FLOOR, World, pooled, turn
 from hullcal.objectives.opening import packed
 from hullcal.resampling import Loop, kept_in
 
@@ -118,7 +118,7 @@ def drawn(p, world, key, first, last):
     np.testing.assert_array_equal(objective.mixed(np.ones(1)).T, p)
     labels = objective.drawing_labels(np.ones(1), key)(first, last).labels
     untouched = labels.copy()
-    world.turn(labels, key, first)
+    turn(labels, key, first, *world)
     return labels, untouched
 
 
@@ -302,7 +302,7 @@ def step_by_step(objective, search, n_resamples):
     values = []
     for weights in centres.values():
         drawn = objective.drawing_labels(weights, KEY)(0, n_resamples).labels
-        World.of(objective.mixed(weights), model).turn(drawn, KEY, 0)
+        turn(drawn, KEY, 0, *World.of(objective.mixed(weights), model))
         values.append(search.minimize(objective.with_labels(drawn), KEY).means)
     return list(centres.values()), values
 
