@@ -202,6 +202,17 @@ def test_no_start_loses_what_it_had_where_rounding_decides_ties(measure):
         assert test.minimum <= min(g(classifiers.mix(start), labels) for start in starts) + 1e-12
 
 
+@pytest.mark.filterwarnings("ignore:6 rows are fewer")
+@pytest.mark.parametrize("seed", [23, *range(10)])
+def test_of_ends_that_tie_none_is_larger_than_the_statistic(seed):
+    # With seed 23 the ends of the second search are larger than those of the first by a rounding.
+    rng = np.random.default_rng(seed)
+    probs = rng.multinomial(3, [0.5, 0.5], size=(6, 3)) / 3
+    options = {"measure": "ece_cwise", "null": "recentered", "n_resamples": 1, "alpha": 0.5}
+    test = hc.calibration_test(probs, rng.integers(2, size=6), rng=0, **options)
+    assert test.minimum <= test.statistic
+
+
 @pytest.mark.parametrize("measure", ["ece_conf", "ece_cwise", "hl_cwise"])
 @pytest.mark.parametrize("unit", [5, 10])
 def test_no_order_of_rows_changes_what_is_found_on_the_edges_of_bins(measure, unit):

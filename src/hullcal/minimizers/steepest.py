@@ -92,7 +92,9 @@ class Steepest(Minimizer):
         numbers = np.tile(np.arange(starts.shape[1]), (objective.n_cases, 1))
         second = _summary(*self.alone().ends(objective, starts, numbers))
         n_evaluations = first.n_evaluations + second.n_evaluations
-        return replace(second, means=first.means, n_evaluations=n_evaluations)
+        # Of ends that tie, the second search may take one that is larger by a rounding.
+        values = np.minimum(second.values, first.means)
+        return replace(second, values=values, means=first.means, n_evaluations=n_evaluations)
 
     def ends_of_starts(self, objective: Function) -> Ends:
         """Where each start of each case ends; see `ends`."""
