@@ -297,4 +297,4 @@ def add_traits(probs, positions, out):  # type: ignore[no-untyped-def]
             own = probs[n, positions[m]]
             for k in range(n_classes):
                 p = np.float64(own[k])
-                out[m] += p * (p + roots[k])
+                out[m, k] += p * (p + roots[k])
