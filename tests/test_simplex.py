@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from hullcal import InvalidInputError
-from hullcal.simplex import normalise, project
+from hullcal.simplex import dirichlet, normalise, project
 
 
 def by_enumeration(point):
@@ -77,6 +78,15 @@ def test_normalised_weights_are_on_the_simplex_in_their_old_proportions(point):
 
 def test_nothing_to_normalise_gives_the_centre():
     np.testing.assert_array_equal(normalise([0.0, -1.0, 0.0, -3.0]), np.full(4, 0.25))
+
+
+@pytest.mark.parametrize(("m", "concentration"), [(2, 1.0), (3, 0.5), (6, 3.0)])
+def test_a_weight_of_a_draw_has_a_beta_distribution(m, concentration):
+    draws = dirichlet(m, 4000, concentration=concentration, rng=np.random.default_rng(m))
+    assert np.all(draws >= 0.0)
+    np.testing.assert_allclose(draws.sum(axis=1), 1.0, atol=1e-12)
+    margin = stats.beta(concentration, (m - 1) * concentration)
+    assert min(stats.kstest(column, margin.cdf).pvalue for column in draws.T) > 1e-4
 
 
 @pytest.mark.parametrize("point", [[math.nan, 1.0, 0.0], [math.inf, 0.0], [], [[0.5, 0.5]]])

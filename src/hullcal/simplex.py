@@ -1,4 +1,4 @@
-"""The simplex of weights: points on it, and the way back to it."""
+"""The simplex of weights: points on it, draws from it, and the way back to it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,13 @@ _ROUNDING = 1e-15
 def uniform(n_members: int) -> NDArray[np.float64]:
     """The centre: every member with the same weight."""
     return np.full(n_members, 1.0 / n_members)
+
+
+def dirichlet(
+    n_members: int, size: int, *, concentration: float = 1.0, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Draws of weights, shape (size, n_members); concentration 1 is uniform on the simplex."""
+    return rng.dirichlet(np.full(n_members, concentration), size=size)
 
 
 def project(point: ArrayLike) -> NDArray[np.float64]:

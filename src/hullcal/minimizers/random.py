@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hullcal.minimizers._base import Minima, Minimizer
 from hullcal.objectives.base import Function
-from hullcal.simplex import uniform
+from hullcal.simplex import dirichlet, uniform
 
 _BATCH = 1_000
 
@@ -43,5 +43,5 @@ class Random(Minimizer):
                     minima.values[case] = values[best]
                     minima.weights[case] = points[best]
             left -= len(points)
-            points = rng.dirichlet(np.ones(n_members), size=min(left, _BATCH))
+            points = dirichlet(n_members, min(left, _BATCH), rng=rng)
         return minima
