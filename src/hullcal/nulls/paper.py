@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -53,26 +52,23 @@ class Paper(Null):
 
     def replicates(
         self, objective: Objective, best: Minima, loop: Loop
-    ) -> Callable[[int, int], Callable[[], Floats]]:
+    ) -> Callable[[int, int], Floats]:
+        """Lines 2 to 5: rows are drawn, labelled and evaluated in one pass."""
         permuted = self.rows == "permuted"
 
-        def draw(first: int, last: int) -> Callable[[], Floats]:
+        def values(first: int, last: int) -> Floats:
             replicates = np.arange(first, last)
             weights = np.empty((len(replicates), objective.n_members))
             _line_3(loop.key, replicates, objective.copies, weights)
-            return partial(objective.resampled, loop.key, replicates, weights, permuted=permuted)
+            return objective.resampled(loop.key, replicates, weights, permuted=permuted)
 
-        return draw
+        return values
 
     def together(self, objective: Objective, minimizer: Minimizer) -> int:
         return objective.together(None)
 
-    def statistic(
-        self, replicates: Callable[[], Floats], minimizer: Minimizer, loop: Loop
-    ) -> Floats:
-        """Line 5: g at λ0,d. Rows are drawn, labelled and evaluated in one pass."""
-        values = replicates()
-        return np.column_stack([values, np.ones(len(values))])
+    def statistic(self, replicates: Floats, minimizer: Minimizer, loop: Loop) -> Floats:
+        return np.column_stack([replicates, np.ones(len(replicates))])
 
 
 @compiled
