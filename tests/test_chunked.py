@@ -459,7 +459,7 @@ def test_a_search_over_blocks_takes_few_passes(measure, n_members, monkeypatch):
             search.minimize(objective, KEY)
             assert 2 < len(passes) - before <= 8
         before = len(passes)
-        search.observed(over_blocks, KEY)
+        search.minimize(over_blocks, KEY, of_data=True)
         assert 12 < len(passes) - before <= 40
 
 

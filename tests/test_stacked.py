@@ -9,7 +9,7 @@ from hullcal._compiled.streams import SIGNS, key_of, uniform
 from hullcal.algorithm import lines_1_to_5
 from hullcal.minimizers import Pairwise, Steepest
 from hullcal.nulls import stacked
-from hullcal.nulls.stacked import _PRIOR, FLOOR, World, pooled
+from hullcal.nulls.stacked import _PRIOR, FLOOR, World, pooled, turn
 from hullcal.objectives.opening import packed
 from hullcal.resampling import Loop, kept_in
 
@@ -118,7 +118,7 @@ def drawn(p, world, key, first, last):
     np.testing.assert_array_equal(objective.mixed(np.ones(1)).T, p)
     labels = objective.drawing_labels(np.ones(1), key)(first, last).labels
     untouched = labels.copy()
-    world.turn(labels, key, first)
+    turn(labels, key, first, *world)
     return labels, untouched
 
 
@@ -285,7 +285,7 @@ def test_labels_of_a_replicate_do_not_depend_on_the_block_it_is_in():
 
 def run(objective, search, n_resamples, **options):
     """What the search finds, null values and evaluations."""
-    best = search.observed(objective, KEY)
+    best = search.minimize(objective, KEY, of_data=True)
     loop = Loop(n_resamples=n_resamples, seed=SEED, **options)
     return best, *lines_1_to_5(objective, best, hc.nulls.Stacked(), search, loop)
 
@@ -297,12 +297,12 @@ def step_by_step(objective, search, n_resamples):
     model = pooled(objective.members, labels, objective.mixed(likeliest))
     alone = [hc.ConfidenceECE()(objective.members[m].T, labels) for m in range(len(vertices))]
     mean = vertices.mean(axis=0)
-    best = search.observed(objective, KEY).weights[0]
+    best = search.minimize(objective, KEY, of_data=True).weights[0]
     centres = {tuple(each): each for each in (best, likeliest, mean, vertices[np.argmin(alone)])}
     values = []
     for weights in centres.values():
         drawn = objective.drawing_labels(weights, KEY)(0, n_resamples).labels
-        World.of(objective.mixed(weights), model).turn(drawn, KEY, 0)
+        turn(drawn, KEY, 0, *World.of(objective.mixed(weights), model))
         values.append(search.minimize(objective.with_labels(drawn), KEY).means)
     return list(centres.values()), values
 

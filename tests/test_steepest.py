@@ -202,6 +202,39 @@ def test_no_start_loses_what_it_had_where_rounding_decides_ties(measure):
         assert test.minimum <= min(g(classifiers.mix(start), labels) for start in starts) + 1e-12
 
 
+@pytest.mark.parametrize(("n_samples", "n_classes"), [(100, 2), (100, 4)])
+def test_no_order_of_rows_or_classes_changes_what_is_found_for_three_that_vote(
+    n_samples, n_classes
+):
+    # Two of three that disagree with the others equally often are told apart by the classes they name.
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        labels = rng.integers(0, n_classes, n_samples)
+        guesses = rng.integers(0, n_classes, (n_samples, 3))
+        votes = np.where(rng.random((n_samples, 3)) < 0.7, labels[:, np.newaxis], guesses)
+        probs, rows = np.eye(n_classes)[votes], rng.permutation(n_samples)
+        classes = rng.permutation(n_classes)
+        found, weights = searched(probs, labels, "ece_cwise", 10)
+        renamed = np.eye(n_classes)[classes[votes]]
+        for again, other in (
+            searched(probs[rows], labels[rows], "ece_cwise", 10),
+            searched(renamed, classes[labels].astype(np.int32), "ece_cwise", 10),
+        ):
+            assert again.means[0] == pytest.approx(found.means[0], abs=1e-9)
+            np.testing.assert_allclose(other, weights, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:6 rows are fewer")
+@pytest.mark.parametrize("seed", [23, *range(10)])
+def test_of_ends_that_tie_none_is_larger_than_the_statistic(seed):
+    # With seed 23 the ends of the second search are larger than those of the first by a rounding.
+    rng = np.random.default_rng(seed)
+    probs = rng.multinomial(3, [0.5, 0.5], size=(6, 3)) / 3
+    options = {"measure": "ece_cwise", "null": "recentered", "n_resamples": 1, "alpha": 0.5}
+    test = hc.calibration_test(probs, rng.integers(2, size=6), rng=0, **options)
+    assert test.minimum <= test.statistic
+
+
 @pytest.mark.parametrize("measure", ["ece_conf", "ece_cwise", "hl_cwise"])
 @pytest.mark.parametrize("unit", [5, 10])
 def test_no_order_of_rows_changes_what_is_found_on_the_edges_of_bins(measure, unit):

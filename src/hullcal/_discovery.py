@@ -75,6 +75,7 @@ class Registry(Generic[Value]):
                 return type(value)
         raise AttributeError(f"module {self._package!r} has no attribute {name!r}")
 
-    def class_names(self) -> list[str]:
-        """The classes, by name."""
-        return sorted({type(value).__name__ for value in self._values.values()})
+    def listed(self) -> list[str]:
+        """What the package names itself, and the classes, for `dir`."""
+        own: list[str] = sys.modules[self._package].__all__
+        return own + sorted({type(value).__name__ for value in self._values.values()})

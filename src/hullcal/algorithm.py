@@ -247,7 +247,7 @@ def check_loop(
 def check_level(alpha: float, n_resamples: int) -> float:
     """The level, checked; a warning if so many resamples cannot reject at it."""
     alpha = check_fraction(alpha, "alpha")
-    if n_resamples and pvalues.rejections_allowed(n_resamples, alpha) == 0:
+    if n_resamples and 1 / (n_resamples + 1) > alpha:
         warn(
             f"no p-value of {n_resamples} resamples can be {alpha:g} or less, so nothing can be "
             f"rejected; the smallest `n_resamples` that could is "
@@ -325,7 +325,7 @@ def minimize(
         in_memory = "predictions" in search.needs
         data.check(g, in_memory=in_memory)
         objective = data.objective(g, in_memory=in_memory, n_jobs=1)
-        minima = search.best(objective, key_of(seed))
+        minima = search.minimize(objective, key_of(seed), of_data=True)
         notes = data.notes + _impossible(objective, CALIBRATED)
     return MinimizeResult(
         weights=data.distinct.share(minima.weights[0]),

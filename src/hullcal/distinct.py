@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: To the digits of a trait that do not depend on the order in which rows were added up.
-_ROUNDED = "{:.10g}".format
+#: A trait that has a logarithm, in the place of 0.
+_LEAST = 1e-300
 #: Rows that are compared, or whose traits are added up, at a time.
 _ROWS = 2**14
 
@@ -47,10 +47,13 @@ class Distinct:
         return cls(found[1], found[2].ravel())
 
     def numbered(self, of_distinct: NDArray[np.float64]) -> Distinct:
-        """The same members, numbered by their traits; equal traits stay in the order of before."""
-        # Rounded, since sums differ in their last digits with the order of rows.
-        rounded = np.array([*map(_ROUNDED, of_distinct)], dtype=np.float64)
-        order = np.argsort(rounded, kind="stable")
+        """The same members, numbered by their traits; equal traits stay in the order of before.
+
+        Their sums over the classes come first, then the traits of single classes, the largest first.
+        """
+        keys = np.column_stack([np.sort(of_distinct, axis=1), of_distinct.sum(axis=1)])
+        # To ten digits, since the last ones of a sum differ with the order of rows.
+        order = np.lexsort(np.round(np.log(np.maximum(keys, _LEAST)), 10).T)
         return Distinct(self.positions[order], np.argsort(order)[self.owner])
 
     @cached_property
@@ -93,7 +96,7 @@ def ranks(probs: NDArray[Any]) -> list[int]:
 
 
 def traits(probs: NDArray[Any], positions: NDArray[np.int64]) -> NDArray[np.float64]:
-    r"""For each distinct member :math:`\sum_{i,k} p_{ik} (p_{ik} + \sqrt{\bar p_{ik}})`.
+    r"""For each distinct member and class k :math:`\sum_i p_{ik} (p_{ik} + \sqrt{\bar p_{ik}})`.
 
     :math:`\bar p` is the mean of the distinct members. It tells members apart even if they are votes,
     which all have the same squares.
@@ -101,7 +104,7 @@ def traits(probs: NDArray[Any], positions: NDArray[np.int64]) -> NDArray[np.floa
     # A set is made and described without numba, which takes its time to load.
     from hullcal._compiled.mixing import add_traits
 
-    total = np.zeros(len(positions))
+    total = np.zeros((len(positions), probs.shape[2]))
     for first in range(0, len(probs), _ROWS):
         rows = probs[first : first + _ROWS]
         if rows.dtype not in (np.float32, np.float64) or not rows.flags.c_contiguous:

@@ -25,7 +25,7 @@ class Kernel:
     ----------
     bandwidth : float or "median"
         The divisor in the exponent; "median" takes the median total variation over pairs of
-        rows of the average member (the first 1,000 rows), once per data set.
+        rows of the average member (of 1,000 rows at most), once per data set.
     """
 
     name: ClassVar[str]

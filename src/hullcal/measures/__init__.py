@@ -34,10 +34,6 @@ def resolve(measure: str | Measure | Callable[..., Any]) -> Measure:
     return _registry.resolve(measure)  # type: ignore[arg-type]  # a class is refused there
 
 
-def __getattr__(name: str) -> Any:
-    """The classes themselves: `measures.SKCE` and so on."""
-    return _registry.class_named(name)
-
-
-def __dir__() -> list[str]:
-    return [*__all__, *_registry.class_names()]
+# The classes themselves, such as `measures.SKCE`.
+__getattr__ = _registry.class_named
+__dir__ = _registry.listed

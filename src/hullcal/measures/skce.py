@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._compiled.jit import compiled, compiled_value
-from hullcal._compiled.sums import dot
+from hullcal._compiled.mixing import dot
 from hullcal._validation import refusal, unknown
 from hullcal.kernels import Kernel, kernel_factors, kernel_named, row_scale, scaled_factors
 from hullcal.measures._base import Floats, Measure, Trait

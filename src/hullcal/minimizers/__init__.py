@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hullcal._discovery import Registry
 from hullcal.minimizers._base import Minima, Minimizer
@@ -22,12 +22,6 @@ __all__ = ["Minima", "Minimizer", "available", "resolve"]
 _registry = Registry(__name__, Minimizer, "minimizer", number="max_evaluations")
 available = _registry.available
 resolve = _registry.resolve
-
-
-def __getattr__(name: str) -> Any:
-    """The classes themselves: `minimizers.Pairwise` and so on."""
-    return _registry.class_named(name)
-
-
-def __dir__() -> list[str]:
-    return [*__all__, *_registry.class_names()]
+# The classes themselves, such as `minimizers.Pairwise`.
+__getattr__ = _registry.class_named
+__dir__ = _registry.listed

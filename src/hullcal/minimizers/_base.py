@@ -93,9 +93,16 @@ class Minimizer:
     def check(self, measure: Measure, n_members: int) -> None:
         """Refuse a measure or a set this search cannot take, naming both."""
 
-    def minimize(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
-        """The best weights found, for every case; a set of one member needs no search."""
-        search = self.search if objective.n_members > 1 else _of_one
+    def minimize(
+        self, objective: Function, key: NDArray[np.uint64], *, of_data: bool = False
+    ) -> Minima:
+        """The best weights found, for every case; a set of one member needs no search.
+
+        `of_data` asks for line 7, by `search_data`.
+        """
+        search = self.search_data if of_data else self.search
+        if objective.n_members == 1:
+            search = _of_one
         parts = [objective] if "classes" in self.needs else objective.parts()
         each = [astuple(search(part, key)) for part in parts]
         found = Minima(*map(np.concatenate, zip(*each, strict=True)))
@@ -112,17 +119,16 @@ class Minimizer:
             raise refusal("minimizer", rule, came, f"Mend the search `{self.name}`.")
         return found
 
-    def best(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
-        """Line 7 for the data, which are searched once, and so perhaps for longer than replicates."""
-        return self.minimize(objective, key)
-
-    def observed(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
-        """The same with `means` as they are found for replicates."""
-        return self.minimize(objective, key)
-
     def search(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
         """Search the simplex for every case."""
         raise NotImplementedError
+
+    def search_data(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
+        """The same for the data, which are searched but once, and so perhaps for longer.
+
+        The `means` are those that `search` would find.
+        """
+        return self.search(objective, key)
 
     def settings(self) -> dict[str, Any]:
         """The fields of this search."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -55,13 +55,6 @@ class Steepest(Minimizer):
     def alone(self) -> Self:
         return replace(self, max_evaluations=self.best_evaluations)
 
-    def best(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
-        found = self.observed(objective, key)
-        return replace(found, means=found.values)
-
-    def observed(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
-        return _Further(**asdict(self)).minimize(objective, key)
-
     def evaluations(self, n_members: int) -> int:
         a_round = 2 * n_members
         return (2 * min(_MOST_MEMBERS, n_members) + 1) * max(self.max_evaluations or 1, a_round)
@@ -89,6 +82,19 @@ class Steepest(Minimizer):
 
     def search(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
         return _summary(*self.ends_of_starts(objective))
+
+    def search_data(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
+        weights, values, spent, converged = self.ends_of_starts(objective)
+        first = _summary(weights, values, spent, converged)
+        best = np.argsort(_ranks(values), axis=0, kind="stable")[:_PROMISING]
+        promising = np.take_along_axis(weights, best[:, :, np.newaxis], axis=0).transpose(1, 0, 2)
+        starts = np.concatenate([objective.likeliest(), promising], axis=1)
+        numbers = np.tile(np.arange(starts.shape[1]), (objective.n_cases, 1))
+        second = _summary(*self.alone().ends(objective, starts, numbers))
+        n_evaluations = first.n_evaluations + second.n_evaluations
+        # Of ends that tie, the second search may take one that is larger by a rounding.
+        values = np.minimum(second.values, first.means)
+        return replace(second, values=values, means=first.means, n_evaluations=n_evaluations)
 
     def ends_of_starts(self, objective: Function) -> Ends:
         """Where each start of each case ends; see `ends`."""
@@ -153,21 +159,6 @@ class Steepest(Minimizer):
             spent.reshape(shape),
             (steps < _LAST_STEP).reshape(shape),
         )
-
-
-class _Further(Steepest):
-    """The search of the data alone: that of replicates, and a second one from its best ends."""
-
-    def search(self, objective: Function, key: NDArray[np.uint64]) -> Minima:
-        weights, values, spent, converged = self.ends_of_starts(objective)
-        first = _summary(weights, values, spent, converged)
-        best = np.argsort(_ranks(values), axis=0, kind="stable")[:_PROMISING]
-        promising = np.take_along_axis(weights, best[:, :, np.newaxis], axis=0).transpose(1, 0, 2)
-        starts = np.concatenate([objective.likeliest(), promising], axis=1)
-        numbers = np.tile(np.arange(starts.shape[1]), (objective.n_cases, 1))
-        second = _summary(*self.alone().ends(objective, starts, numbers))
-        n_evaluations = first.n_evaluations + second.n_evaluations
-        return replace(second, means=first.means, n_evaluations=n_evaluations)
 
 
 def _summary(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hullcal._discovery import Registry
 from hullcal.nulls._base import CALIBRATED, ONE_CALIBRATED, TRUTH, Null
@@ -23,12 +23,6 @@ USUAL, BEYOND_MEMORY = "stacked", "recentered"
 _registry = Registry(__name__, Null, "null")
 available = _registry.available
 resolve = _registry.resolve
-
-
-def __getattr__(name: str) -> Any:
-    """The classes themselves: `nulls.Stacked` and so on."""
-    return _registry.class_named(name)
-
-
-def __dir__() -> list[str]:
-    return [*__all__, *_registry.class_names()]
+# The classes themselves, such as `nulls.Stacked`.
+__getattr__ = _registry.class_named
+__dir__ = _registry.listed

@@ -60,7 +60,7 @@ class Null:
 
     def line_7(self, objective: Objective, minimizer: Minimizer, loop: Loop) -> Minima:
         """The best combination of the data, and in `means` what is compared with null values."""
-        return minimizer.observed(objective, loop.key)
+        return minimizer.minimize(objective, loop.key, of_data=True)
 
     def observed(self, objective: Objective, minimizer: Minimizer, loop: Loop) -> Floats:
         """What is compared of each case, were it the data."""

@@ -46,7 +46,7 @@ class Maximized(Null):
 
     def line_7(self, objective: Objective, minimizer: Minimizer, loop: Loop) -> Minima:
         """The combination with the largest p-value, and g there."""
-        best = minimizer.best(objective, loop.key)
+        best = super().line_7(objective, minimizer, loop)
         # Where g is smallest the p-value is often large: one more start.
         own = objective.starts(), objective.likeliest(), best.weights[:, np.newaxis]
         starts = np.concatenate(own, axis=1)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -48,33 +47,31 @@ class Paper(Null):
         return "ordered" in measure.traits
 
     def line_7(self, objective: Objective, minimizer: Minimizer, loop: Loop) -> Minima:
-        return minimizer.best(objective, loop.key)
+        found = super().line_7(objective, minimizer, loop)
+        return replace(found, means=found.values)  # null values are of single points, too
 
     def observed(self, objective: Objective, minimizer: Minimizer, loop: Loop) -> Floats:
         return self.line_7(objective, minimizer, loop).means
 
     def replicates(
         self, objective: Objective, best: Minima, loop: Loop
-    ) -> Callable[[int, int], Callable[[], Floats]]:
+    ) -> Callable[[int, int], Floats]:
+        """Lines 2 to 5: rows are drawn, labelled and evaluated in one pass."""
         permuted = self.rows == "permuted"
 
-        def draw(first: int, last: int) -> Callable[[], Floats]:
+        def values(first: int, last: int) -> Floats:
             replicates = np.arange(first, last)
             weights = np.empty((len(replicates), objective.n_members))
             _line_3(loop.key, replicates, objective.copies, weights)
-            return partial(objective.resampled, loop.key, replicates, weights, permuted=permuted)
+            return objective.resampled(loop.key, replicates, weights, permuted=permuted)
 
-        return draw
+        return values
 
     def together(self, objective: Objective, minimizer: Minimizer) -> int:
         return objective.together(None)
 
-    def statistic(
-        self, replicates: Callable[[], Floats], minimizer: Minimizer, loop: Loop
-    ) -> Floats:
-        """Line 5: g at λ0,d. Rows are drawn, labelled and evaluated in one pass."""
-        values = replicates()
-        return np.column_stack([values, np.ones(len(values))])
+    def statistic(self, replicates: Floats, minimizer: Minimizer, loop: Loop) -> Floats:
+        return np.column_stack([replicates, np.ones(len(replicates))])
 
 
 @compiled

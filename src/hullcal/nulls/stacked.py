@@ -71,7 +71,7 @@ class Stacked(Null):
         def draw(first: int, last: int) -> InMemory:
             replicate = of_combination(first, last)
             assert isinstance(replicate, InMemory)
-            bent.turn(replicate.labels, loop.key, first)
+            turn(replicate.labels, loop.key, first, *bent)
             return replicate  # nothing has looked at its labels before
 
         return draw
@@ -203,14 +203,6 @@ class World(NamedTuple):
         _settle(*world)
         return world
 
-    def turn(self, labels: Integers, key: NDArray[np.uint64], first: int) -> None:
-        """Make labels (n_replicates, n_samples) drawn from p labels of this world, in place.
-
-        A label that the law makes less likely than p leaves with the difference's probability, for one
-        that it makes more likely.
-        """
-        _turn(labels, key, first, *self)
-
 
 def _groups(probabilities: Floats) -> NDArray[np.int64]:
     """The group of every probability, by quantiles."""
@@ -273,11 +265,12 @@ def _settle(begins, classes, p, groups, counts, moments, departure):  # type: ig
 
 
 @compiled
-def _turn(labels, key, first, begins, classes, p, groups, counts, moments, departure):  # type: ignore[no-untyped-def]
-    """See `World.turn`.
+def turn(labels, key, first, begins, classes, p, groups, counts, moments, departure):  # type: ignore[no-untyped-def]
+    """Make labels (n_replicates, n_samples) drawn from p labels of a world, in place.
 
-    In the sample at hand the departure has no regression on p left, while in another sample it would have
-    one of its own, by chance; signs drawn for the rows stand for that.
+    A label that the law makes less likely than p leaves with the difference's probability, for one
+    that it makes more likely. In the sample at hand the departure has no regression on p left, while
+    in another sample it would have one of its own, by chance; signs drawn for the rows stand for that.
     """
     means, lines = np.empty(counts.shape[0]), np.empty((moments.shape[1], 2))
     signed, law = np.empty(p.shape[0]), np.empty(p.shape[0])

@@ -40,9 +40,10 @@ class Entries:
     def of(cls, members: Floats, measure: Measure) -> Entries | None:
         """The entries of packed members, or None where they would not spare much."""
         n_members, n_classes, n_samples = members.shape
+        if n_classes < (_SOME_CLASSES if n_classes * n_samples >= _LARGE else MANY_CLASSES):
+            return None
         over = measure.over_entries(n_classes, n_samples)
-        few = n_classes < (_SOME_CLASSES if n_classes * n_samples >= _LARGE else MANY_CLASSES)
-        if over is None or few:
+        if over is None:
             return None
         size = max(1, _EXAMINED // (n_members * n_classes))
         found, most = [], _WORTH_IT * n_classes * n_samples

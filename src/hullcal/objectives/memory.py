@@ -206,15 +206,11 @@ class InMemory(Objective):
         return weights
 
     def impossible(self) -> int:
-        return int((self._chances.max(axis=0) == 0.0).sum())
+        chances = self.members[:, self.labels[0], np.arange(self.n_samples)]
+        return int((chances.max(axis=0) == 0.0).sum())
 
     def fingerprint(self) -> Floats:
         return fingerprint_of(self.members.transpose(2, 0, 1), self.labels[0], 0).ravel()
-
-    @property
-    def _chances(self) -> Floats:
-        """The members' probabilities of the data's labels, (n_members, n_samples)."""
-        return self.members[:, self.labels[0], np.arange(self.n_samples)]
 
     def recentered(self, weights: Floats) -> InMemory:
         mixed = self.mixed(weights)
