@@ -22,7 +22,7 @@ for library in ("joblib", "matplotlib", "mpltern", "nlopt"):
     pytest.importorskip(library)
 sys.path.insert(0, str(ROOT))
 
-from experiments import levels, valid_and_small  # noqa: E402
+from experiments import levels  # noqa: E402
 from experiments.cifar10_networks import __main__ as networks  # noqa: E402
 from experiments.cifar10_networks import humans, study  # noqa: E402
 from experiments.type_errors import __main__ as errors  # noqa: E402
@@ -175,15 +175,22 @@ def test_every_part_prints_its_numbers_and_writes_tables_and_figures(files, tmp_
     printed = capsys.readouterr().out
     assert all(f"{name} took" in printed for name in networks.PARTS)
     drawn = {name for name in whole(tmp_path / "out", printed) if name.endswith(".svg")}
-    assert drawn == {"networks.svg", "weights.svg", "pairs.svg", "sizes.svg", "humans.svg"}
+    assert drawn == {
+        "networks.svg",
+        "weights.svg",
+        "pairs.svg",
+        "sizes.svg",
+        "growing.svg",
+        "humans.svg",
+    }
 
 
-def test_members_are_added_one_by_one(files, tmp_path, capsys):
-    valid_and_small.main([str(files[0]), f"--out={tmp_path / 'out'}", "-D", "19", "--jobs", "1"])
-    content = whole(tmp_path / "out", capsys.readouterr().out)
-    rows = list(csv.DictReader(content["valid_and_small.csv"].splitlines()))
-    assert [row["added"] for row in rows] == list(NAMES)
-    diameters = [float(row["tv diameter"]) for row in rows]
+def test_members_are_added_one_by_one(small):
+    rows = study.growing(small, study.TRIAL)
+    assert [row["set"] for row in rows] == list(NAMES)
+    assert [row["n_members"] for row in rows] == [1, 2, 3, 4]
+    diameters = [row["tv_diameter"] for row in rows]
+    assert diameters[0] == 0.0
     assert diameters == sorted(diameters)
 
 
@@ -205,13 +212,6 @@ def test_the_nearest_point_is_no_farther_than_any_of_a_fine_grid_of_the_hull(mon
     assert np.all(found <= distances.min(axis=1) + 1e-9)
     # A step of .01 in two weights moves a mixture by at most .02.
     assert np.all(found >= distances.min(axis=1) - 0.02)
-
-
-def test_the_closest_combination_is_the_one_the_points_were_made_of(small):
-    weights = np.array([0.5, 0.0, 0.2, 0.3])
-    points = small.networks.mix(weights)
-    found = humans.closest_combination(small.networks.probs, points, n_steps=3000)
-    np.testing.assert_allclose(found, weights, atol=0.01)
 
 
 def test_the_pvalues_of_networks_are_adjusted_over_networks_and_measures(small):
