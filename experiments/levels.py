@@ -198,9 +198,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     total = 0
     with ProcessPoolExecutor(given.jobs) as pool:
         for cell in chosen:
-            count = sum(
-                pool.map(partial(cell.rejects, null=given.null), range(given.sets), chunksize=10)
-            )
+            rejects = partial(cell.rejects, null=given.null)
+            count = sum(pool.map(rejects, range(given.sets), chunksize=10))
             low, high = hc.simulation.wilson(count, given.sets)
             mark = "  above the bound" if count > bound else ""
             shown = f"{count / given.sets:.3f} ({low:.3f}, {high:.3f})"

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import hullcal as hc
 from experiments.cifar10_networks import figures, humans, study
 from experiments.cifar10_networks.study import MEASURES, NULLS, Collection, Effort
 from experiments.tables import Rows, show, timed, with_intervals, write
@@ -59,11 +60,9 @@ def parts_of_the_set(collection: Collection, effort: Effort, out: Path) -> None:
     _show_parts(out, pairs, "pairs", MEASURES[:1])
     counts = study.counted(pairs)
     show(counts, tuple(counts[0]), title="Pairs rejected at .05")
+    g, networks = hc.ConfidenceECE(), collection.networks
     alone = {
-        name: study.smallest(
-            collection.networks.subset([name]), collection.labels, effort, "ece_conf"
-        )
-        for name in collection.names
+        name: g(networks.subset([name]).mean(), collection.labels) for name in collection.names
     }
     figures.draw_pairs(pairs, alone, out / "pairs.svg")
     figures.draw_sizes(groups, pairs, out / "sizes.svg")

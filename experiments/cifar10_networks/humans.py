@@ -40,15 +40,11 @@ def total_variation(first: Any, second: Any) -> Floats:
     return 0.5 * np.abs(first - second).sum(axis=-1)
 
 
-def redrawn(humans: Floats, seed: int) -> Floats:
-    """As many votes again from the same distributions: how far apart chance alone puts people."""
-    return np.random.default_rng(seed).multinomial(VOTES, humans) / VOTES
-
-
 def distances(collection: Collection, seed: int) -> dict[str, Floats]:
     """Total variation from people to what the networks have, and to as many votes again."""
     humans = collection.humans
     probs = collection.networks.probs.astype(np.float64)
+    again = np.random.default_rng(seed).multinomial(VOTES, humans) / VOTES
     vote = hc.simulation.draw_labels(humans, np.random.default_rng(seed))
     likeliest = hc.truth_test(collection.networks, vote, n_resamples=0, rng=seed).weights
     return {
@@ -58,7 +54,7 @@ def distances(collection: Collection, seed: int) -> dict[str, Floats]:
             humans, collection.networks.mix(likeliest)
         ),
         "average": total_variation(humans, collection.networks.mean()),
-        "as many votes again": total_variation(humans, redrawn(humans, seed)),
+        "as many votes again": total_variation(humans, again),
     }
 
 
