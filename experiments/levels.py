@@ -185,7 +185,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--sets", type=int, default=200, help="sets a cell")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--null", default=hc.nulls.USUAL, choices=hc.nulls.available())
+    parser.add_argument("--null", default="stacked", choices=hc.nulls.available())
     parser.add_argument("--only", default="", help="cells whose line contains this")
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     given = parser.parse_args(arguments)
