@@ -1,4 +1,4 @@
-"""Rates at which null "stacked" rejects sets that contain a calibrated combination.
+"""Rates at which a null, "stacked" by default, rejects sets that contain a calibrated combination.
 
     python -m experiments.levels --sets 200 --jobs 2
 
@@ -37,10 +37,10 @@ class Cell:
     measure: str
     draw: Callable[[np.random.Generator], Set] = field(compare=False)
 
-    def rejects(self, index: int) -> bool:
+    def rejects(self, index: int, null: str) -> bool:
         """The decision on set number `index`."""
         data = self.draw(np.random.default_rng([index, len(self.where)]))
-        options = {"measure": self.measure, "null": "stacked", "n_resamples": N_RESAMPLES}
+        options = {"measure": self.measure, "null": null, "n_resamples": N_RESAMPLES}
         return hc.calibration_test(*data, **options, alpha=ALPHA, rng=index).rejected
 
 
@@ -185,19 +185,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--sets", type=int, default=200, help="sets a cell")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--null", default="stacked", choices=hc.nulls.available())
     parser.add_argument("--only", default="", help="cells whose line contains this")
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     given = parser.parse_args(arguments)
     chosen = [cell for cell in cells(given.data) if given.only in f"{cell.where} {cell.measure}"]
     bound = binom.ppf(1 - 0.01 / max(1, len(chosen)), given.sets, ALPHA)
     print(
-        f"null stacked, alpha = {ALPHA}, {N_RESAMPLES} resamples, {given.sets} sets a cell; marked: "
+        f"null {given.null}, alpha = {ALPHA}, {N_RESAMPLES} resamples, {given.sets} sets a cell; marked: "
         f"more than {int(bound)} rejections"
     )
     total = 0
     with ProcessPoolExecutor(given.jobs) as pool:
         for cell in chosen:
-            count = sum(pool.map(cell.rejects, range(given.sets), chunksize=10))
+            rejects = partial(cell.rejects, null=given.null)
+            count = sum(pool.map(rejects, range(given.sets), chunksize=10))
             low, high = hc.simulation.wilson(count, given.sets)
             mark = "  above the bound" if count > bound else ""
             shown = f"{count / given.sets:.3f} ({low:.3f}, {high:.3f})"

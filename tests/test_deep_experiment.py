@@ -80,9 +80,8 @@ def test_a_run_prints_the_paper_and_ours_and_writes_both(small, tmp_path, capsys
         found = list(csv.DictReader(file))
     assert [row["classifier"] for row in found] == ["S", "DN(0.1)", "DN(0.6)", "DE"]
     assert all(float(row["accuracy"]) > 0.5 for row in found)
-    assert {"p_conf_authors", "p_cwise_paper", "p_conf_recentered", "p_cwise_refit"} <= set(
-        found[0]
-    )
+    tests = {"p_conf_authors", "p_cwise_paper", "p_conf_recentered", "p_cwise_stacked"}
+    assert tests | {"p_cwise_refit", "p_truth", "evalue"} <= set(found[0])
     # The paper's single network on CIFAR-10: accuracy .7804, ECE .0194, rejected.
     with (tmp_path / "out" / "table1_B10_D59_conf.csv").open() as file:
         single = list(csv.reader(file))[1]
@@ -95,10 +94,10 @@ def test_a_run_prints_the_paper_and_ours_and_writes_both(small, tmp_path, capsys
     with (tmp_path / "out" / "table1_B5_D39_cwise.csv").open() as file:
         ensemble = list(csv.reader(file))[4]
     # "yes (.025)" says what the numbers say.
-    p = float(found[3]["p_cwise_refit"])
-    assert ensemble[15].rstrip("?") == f"{'yes' if p <= 0.05 else 'no'} ({p:.3f})".replace(
-        "0.", "."
-    )
+    for column, name in ((16, "p_cwise_refit"), (17, "p_truth")):
+        p = float(found[3][name])
+        told = f"{'yes' if p <= 0.05 else 'no'} ({p:.3f})".replace("0.", ".")
+        assert ensemble[column].rstrip("?") == told
 
 
 def test_what_was_done_is_not_done_again(small, tmp_path, capsys):

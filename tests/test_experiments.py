@@ -22,7 +22,7 @@ for library in ("joblib", "matplotlib", "mpltern", "nlopt"):
     pytest.importorskip(library)
 sys.path.insert(0, str(ROOT))
 
-from experiments import levels, valid_and_small  # noqa: E402
+from experiments import levels  # noqa: E402
 from experiments.cifar10_networks import __main__ as networks  # noqa: E402
 from experiments.cifar10_networks import humans, study  # noqa: E402
 from experiments.type_errors import __main__ as errors  # noqa: E402
@@ -53,7 +53,9 @@ def work(tmp_path_factory):
 
 @pytest.fixture
 def tiny(monkeypatch):
-    """A centre, axes and budgets that take no time."""
+    """A centre, axes and searches that take no time."""
+    monkeypatch.setattr(grids, "SEARCHES", dict.fromkeys(grids.SEARCHES, "steepest:4"))
+    monkeypatch.setattr(grids, "SEARCH", "steepest:4")
     for name, value in {"n_samples": 20, "n_members": 3, "n_classes": 3}.items():
         monkeypatch.setitem(grids.CENTRE, name, value)
     monkeypatch.setitem(grids.AXES, "n_samples", (20, 21, 22))
@@ -62,14 +64,10 @@ def tiny(monkeypatch):
     monkeypatch.setitem(grids.AXES, "spread", (0.1, 1.0))
     monkeypatch.setattr(grids, "S2_STRENGTHS", (1.0,))
     monkeypatch.setattr(grids, "S3_STRENGTHS", (0.2, 1.0))
-    monkeypatch.setattr(grids, "BUDGETS", (4, 8))
 
 
 def run(command, work, out):
     options = ["--datasets=1", "--resamples=19", "--jobs=1", f"--work={work}", f"--out={out}"]
-    # A budget has searches of its own.
-    if command not in ("scenarios", "budget"):
-        options.append("--minimizer=steepest:4")
     if command == "figure1":
         options += ["--datasets=2", "--protocol=paper"]
     errors.main([command, *options, *(["--population=200"] if command == "distance" else [])])
@@ -77,8 +75,7 @@ def run(command, work, out):
 
 WRITTEN = {
     "figure1": {"figure1_paper"},
-    "levels": {"nulls_level", "nulls_calibrated"},
-    "nulls": {"nulls_level", "nulls_power_S2", "nulls_power_S3", "nulls_axes", "nulls_calibrated"},
+    "nulls": {"nulls_level", "nulls_power_S3", "nulls_axes", "nulls_calibrated"},
     "classes": set(),
 }
 
@@ -100,6 +97,7 @@ def test_a_command_prints_and_writes_its_figures_and_their_data(command, work, t
             assert ends[0] <= float(row["error"]) <= ends[1]
 
 
+@pytest.mark.usefixtures("tiny")
 def test_a_command_given_again_reads_its_journal_and_writes_the_same_files(work, tmp_path):
     found = []
     for folder in (tmp_path / "first", tmp_path / "again"):
@@ -177,15 +175,22 @@ def test_every_part_prints_its_numbers_and_writes_tables_and_figures(files, tmp_
     printed = capsys.readouterr().out
     assert all(f"{name} took" in printed for name in networks.PARTS)
     drawn = {name for name in whole(tmp_path / "out", printed) if name.endswith(".svg")}
-    assert drawn == {"networks.svg", "weights.svg", "pairs.svg", "sizes.svg", "humans.svg"}
+    assert drawn == {
+        "networks.svg",
+        "weights.svg",
+        "pairs.svg",
+        "sizes.svg",
+        "growing.svg",
+        "humans.svg",
+    }
 
 
-def test_members_are_added_one_by_one(files, tmp_path, capsys):
-    valid_and_small.main([str(files[0]), f"--out={tmp_path / 'out'}", "-D", "19", "--jobs", "1"])
-    content = whole(tmp_path / "out", capsys.readouterr().out)
-    rows = list(csv.DictReader(content["valid_and_small.csv"].splitlines()))
-    assert [row["added"] for row in rows] == list(NAMES)
-    diameters = [float(row["tv diameter"]) for row in rows]
+def test_members_are_added_one_by_one(small):
+    rows = study.growing(small, study.TRIAL)
+    assert [row["set"] for row in rows] == list(NAMES)
+    assert [row["n_members"] for row in rows] == [1, 2, 3, 4]
+    diameters = [row["tv_diameter"] for row in rows]
+    assert diameters[0] == 0.0
     assert diameters == sorted(diameters)
 
 
@@ -207,13 +212,6 @@ def test_the_nearest_point_is_no_farther_than_any_of_a_fine_grid_of_the_hull(mon
     assert np.all(found <= distances.min(axis=1) + 1e-9)
     # A step of .01 in two weights moves a mixture by at most .02.
     assert np.all(found >= distances.min(axis=1) - 0.02)
-
-
-def test_the_closest_combination_is_the_one_the_points_were_made_of(small):
-    weights = np.array([0.5, 0.0, 0.2, 0.3])
-    points = small.networks.mix(weights)
-    found = humans.closest_combination(small.networks.probs, points, n_steps=3000)
-    np.testing.assert_allclose(found, weights, atol=0.01)
 
 
 def test_the_pvalues_of_networks_are_adjusted_over_networks_and_measures(small):

@@ -13,9 +13,10 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import hullcal as hc
 from experiments.cifar10_networks import figures, humans, study
 from experiments.cifar10_networks.study import MEASURES, NULLS, Collection, Effort
-from experiments.tables import Rows, interval, show, timed, with_intervals, write
+from experiments.tables import Rows, show, timed, with_intervals, write
 
 
 def networks(collection: Collection, effort: Effort, out: Path) -> None:
@@ -35,7 +36,7 @@ def networks(collection: Collection, effort: Effort, out: Path) -> None:
 def whole_set(collection: Collection, effort: Effort, out: Path) -> None:
     """All networks: tests, and the best combination on other rows."""
     rows = study.whole(collection, effort)
-    columns = ("measure", "null", "statistic", "critical_value", "p")
+    columns = ("measure", "null", "statistic", "critical_value", "p", "evalue")
     show(with_intervals(rows, "p"), columns, title="The whole set")
     write(rows, out / "whole.csv")
     scores, weights = study.splits(collection, effort)
@@ -52,37 +53,38 @@ def whole_set(collection: Collection, effort: Effort, out: Path) -> None:
 
 
 def parts_of_the_set(collection: Collection, effort: Effort, out: Path) -> None:
-    """Families, all but one, and pairs."""
+    """Families and pairs."""
     groups = study.groups(collection, effort)
-    others = study.all_but_one(collection, effort)
     pairs = study.pairs(collection, effort)
-
-    def shown(rows: Rows, name: str, measures: Sequence[str], nulls: Sequence[str]) -> None:
-        pvalues = [f"{measure}_{null}_p" for measure in measures for null in nulls]
-        columns = ("set", "n_members", "accuracy", *measures, *pvalues, *study.SIZES)
-        title = f"{name}, D = {rows[0]['n_resamples']}"
-        show(with_intervals(rows, *pvalues, digits=2), columns, title=title)
-        write(rows, out / f"{name}.csv")
-
-    shown(groups, "groups", MEASURES, NULLS)
-    shown(others, "all_but_one", MEASURES[:1], NULLS[:1])
-    shown(pairs, "pairs", MEASURES[:1], NULLS)
+    _show_parts(out, groups, "groups", MEASURES)
+    _show_parts(out, pairs, "pairs", MEASURES[:1])
     counts = study.counted(pairs)
     show(counts, tuple(counts[0]), title="Pairs rejected at .05")
+    g, networks = hc.ConfidenceECE(), collection.networks
     alone = {
-        name: study.smallest(
-            collection.networks.subset([name]), collection.labels, effort, "ece_conf"
-        )
-        for name in collection.names
+        name: g(networks.subset([name]).mean(), collection.labels) for name in collection.names
     }
     figures.draw_pairs(pairs, alone, out / "pairs.svg")
-    figures.draw_sizes(groups, others, pairs, out / "sizes.svg")
+    figures.draw_sizes(groups, pairs, out / "sizes.svg")
+
+
+def _show_parts(out: Path, rows: Rows, name: str, measures: Sequence[str]) -> None:
+    pvalues = [f"{measure}_{null}_p" for measure in measures for null in NULLS]
+    columns = ("set", "n_members", "accuracy", *measures, *pvalues, *study.SIZES)
+    title = f"{name}, D = {rows[0]['n_resamples']}"
+    show(with_intervals(rows, *pvalues, digits=2), columns, title=title)
+    write(rows, out / f"{name}.csv")
+
+
+def one_by_one(collection: Collection, effort: Effort, out: Path) -> None:
+    """Validity and size as networks join in the order of the file."""
+    rows = study.growing(collection, effort)
+    _show_parts(out, rows, "growing", MEASURES)
+    figures.draw_growing(rows, out / "growing.svg")
 
 
 def people(collection: Collection, effort: Effort, out: Path) -> None:
     """Human label distributions."""
-    inside = humans.contained(collection)
-    print(f"\nhuman distribution in the hull: {interval(inside, 'share')} of images")
     distances = humans.distances(collection, effort.seed)
     shares = humans.shares(distances, collection)
     numbers = ("mean", *(f"within {bound:g}" for bound in humans.WITHIN))
@@ -104,10 +106,9 @@ def drawn_labels(collection: Collection, effort: Effort, out: Path) -> None:
     """Tests on labels whose distribution is known."""
     nearest = humans.nearest_points(collection.networks.probs, collection.humans)
     rows = study.by_truth(collection, nearest, effort)
-    columns = ("labels", "disagreeing", "accuracy", "measure", "null", "n_draws", "rejected")
-    title = f"Labels of known origin: median p (least, greatest), D = {effort.n_resamples_many}"
-    shown = with_intervals(study.by_origin(rows), "p")
-    show(shown, (*columns, "statistic", "p"), title=title)
+    columns = ("labels", "disagreeing", "accuracy", "measure", "null", "statistic", "p")
+    title = f"Labels of known origin, D = {effort.n_resamples_many}"
+    show(with_intervals(rows, "p"), columns, title=title)
     write(rows, out / "human_labels.csv")
 
 
@@ -115,6 +116,7 @@ PARTS: dict[str, Callable[[Collection, Effort, Path], None]] = {
     "networks": networks,
     "whole": whole_set,
     "subsets": parts_of_the_set,
+    "growing": one_by_one,
     "people": people,
     "votes": drawn_labels,
 }

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from experiments.canvas import GREY, PAGE, drawing
-from experiments.cifar10_networks.study import ALPHA
+from experiments.cifar10_networks.study import ALPHA, MEASURES, NULLS, SIZES
 from experiments.tables import Rows
 
-BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+BLUE, ORANGE, GREEN, PURPLE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"
 
 
 def draw_alone(rows: Rows, best: float, path: Path) -> None:
@@ -104,13 +104,12 @@ def draw_pairs(rows: Rows, alone: dict[str, float], path: Path) -> None:
         left.set_xlabel("on the diagonal, a network alone")
 
 
-def draw_sizes(groups: Rows, others: Rows, pairs: Rows, path: Path) -> None:
+def draw_sizes(groups: Rows, pairs: Rows, path: Path) -> None:
     """Valid and small: the best value against the mean size; filled where not rejected."""
     with drawing(path, height=3.2, width=PAGE * 0.85) as figure:
         ax = figure.subplots()
         kinds = (
             ("pairs", pairs, GREY, "o", 12),
-            ("all but one", others, PURPLE, "^", 16),
             ("groups", groups, ORANGE, "s", 26),
         )
         for label, rows, colour, marker, size in kinds:
@@ -141,6 +140,33 @@ def draw_sizes(groups: Rows, others: Rows, pairs: Rows, path: Path) -> None:
             axis.set_major_formatter(_short)
         ax.set_ylim(bottom=0)
         figure.legend(loc="outside upper center", ncols=3)
+
+
+def draw_growing(rows: Rows, path: Path) -> None:
+    """p-values above, sizes below, both against the number of members."""
+    members = [row["n_members"] for row in rows]
+    with drawing(path, height=5.0, width=6.3) as figure:
+        valid, small = figure.subplots(2, 1, sharex=True)
+
+        def line(ax: Any, name: str, style: str, colour: str, marker: str, label: str) -> None:
+            values = [row[name] for row in rows]
+            ax.plot(members, values, style, color=colour, marker=marker, label=label)
+
+        for measure, colour, marker in zip(MEASURES, (BLUE, ORANGE), "os", strict=True):
+            for null, style in zip(NULLS, ("-", "--"), strict=True):
+                label = f"{measure}, {'truth' if null == 'refit' else 'calibrated'}"
+                line(valid, f"{measure}_{null}_p", style, colour, marker, label)
+        for name, marker, colour in zip(SIZES, "os^v", ("black", GREEN, PURPLE, SKY), strict=True):
+            line(small, name, "-", colour, marker, name)
+        valid.axhline(ALPHA, color="black", linewidth=0.8, linestyle=":")
+        valid.text(members[0], ALPHA, r"$\alpha$ = .05", va="bottom")
+        valid.set_yscale("log")
+        valid.set_ylabel("p-value")
+        small.set_ylabel("mean size (Hartley in bits)")
+        small.set_xlabel("members")
+        small.set_xticks(members)
+        for ax in (valid, small):
+            ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, columnspacing=1.0)
 
 
 def draw_humans(distances: dict[str, Any], disagreement: Rows, path: Path) -> None:

@@ -13,7 +13,7 @@ from experiments.cifar10_networks.study import Collection, average, share
 from experiments.tables import Rows
 
 Floats = NDArray[np.float64]
-#: The first is what `ClassifierSet.contains` forgives in single precision.
+#: The first is rounding: in the hull.
 WITHIN = (1e-6, 0.01, 0.05, 0.1)
 #: About as many people looked at each image.
 VOTES = 51
@@ -40,36 +40,21 @@ def total_variation(first: Any, second: Any) -> Floats:
     return 0.5 * np.abs(first - second).sum(axis=-1)
 
 
-def closest_combination(members: Floats, points: Floats, n_steps: int = 300) -> Floats:
-    """Weights, the same for all rows, whose combination has the least mean divergence from the points.
-
-    EM for the weights of a mixture, where each row has one observation shared out as its point says.
-    """
-    weights = np.full(members.shape[1], 1 / members.shape[1])
-    for _ in range(n_steps):
-        mixed = np.einsum("m,nmk->nk", weights, members)
-        per_class = np.divide(points, mixed, out=np.zeros_like(points), where=mixed > 0)
-        weights = weights * np.einsum("nmk,nk->m", members, per_class)
-        weights /= weights.sum()
-    return weights
-
-
-def redrawn(humans: Floats, seed: int) -> Floats:
-    """As many votes again from the same distributions: how far apart chance alone puts people."""
-    return np.random.default_rng(seed).multinomial(VOTES, humans) / VOTES
-
-
 def distances(collection: Collection, seed: int) -> dict[str, Floats]:
     """Total variation from people to what the networks have, and to as many votes again."""
     humans = collection.humans
     probs = collection.networks.probs.astype(np.float64)
-    closest = closest_combination(probs, humans)
+    again = np.random.default_rng(seed).multinomial(VOTES, humans) / VOTES
+    vote = hc.simulation.draw_labels(humans, np.random.default_rng(seed))
+    likeliest = hc.truth_test(collection.networks, vote, n_resamples=0, rng=seed).weights
     return {
         "nearest point of the hull": total_variation(humans, nearest_points(probs, humans)),
         "nearest network": total_variation(humans[:, None], probs).min(axis=1),
-        "one combination for all images": total_variation(humans, collection.networks.mix(closest)),
+        "one combination for all images": total_variation(
+            humans, collection.networks.mix(likeliest)
+        ),
         "average": total_variation(humans, collection.networks.mean()),
-        "as many votes again": total_variation(humans, redrawn(humans, seed)),
+        "as many votes again": total_variation(humans, again),
     }
 
 
@@ -91,11 +76,6 @@ def shares(found: dict[str, Floats], collection: Collection) -> Rows:
                 row |= share(values[chosen] <= bound, f"within {bound:g}")
             rows.append(row)
     return rows
-
-
-def contained(collection: Collection) -> dict[str, Any]:
-    """The share of images whose human distribution is in the hull, by the package's own answer."""
-    return share(collection.networks.contains(collection.humans.astype(np.float32)))
 
 
 def sizes_and_people(collection: Collection, seed: int, n_resamples: int = 199) -> Rows:

@@ -1,6 +1,7 @@
 """Tests of each network, of the set, of its parts, and on labels whose distribution is known."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -35,7 +36,7 @@ class Effort:
     n_resamples_pair: int = 59
     n_splits: int = 10
     n_draws: int = 3
-    evaluations: int = 1000  # of a search for the smallest value
+    evaluations: int = 10_000  # of a search for the smallest value
     seed: int = 0
     n_jobs: int = 1
 
@@ -105,11 +106,14 @@ def tested(
     options = {"n_resamples": n_resamples, "alpha": ALPHA, "rng": effort.seed}
     test = hc.simulation.Test.named(named(measure, null))
     result = test.run(classifiers, labels, n_jobs=effort.n_jobs, **options)
+    return {"measure": measure, "null": null} | outcome(result)
+
+
+def outcome(result: Any) -> dict[str, Any]:
+    """What a table has of a test."""
     low, high = result.pvalue_interval
     return {
-        "measure": measure,
-        "null": null,
-        "n_resamples": n_resamples,
+        "n_resamples": result.n_resamples,
         "statistic": result.statistic,
         "critical_value": result.critical_value,
         "p": result.pvalue,
@@ -131,9 +135,13 @@ def average(values: Any, name: str) -> dict[str, Any]:
     return {name: mean, f"{name}_lower": mean - reach, f"{name}_upper": mean + reach}
 
 
-def over(values: Any, name: str, middle: Any = np.mean) -> dict[str, Any]:
-    """The middle, least and greatest of a few values."""
-    return {name: float(middle(values)), f"{name}_lower": min(values), f"{name}_upper": max(values)}
+def over(values: Any, name: str) -> dict[str, Any]:
+    """The mean, least and greatest of a few values."""
+    return {
+        name: float(np.mean(values)),
+        f"{name}_lower": min(values),
+        f"{name}_upper": max(values),
+    }
 
 
 def alone(collection: Collection, effort: Effort) -> Rows:
@@ -165,12 +173,17 @@ def alone(collection: Collection, effort: Effort) -> Rows:
 
 
 def whole(collection: Collection, effort: Effort) -> Rows:
-    """Every null with every measure on all rows."""
-    return [
-        tested(collection.networks, collection.labels, effort, measure, null, effort.n_resamples)
+    """Every null with every measure on all rows, then the truth by likelihood."""
+    networks, labels, n_resamples = collection.networks, collection.labels, effort.n_resamples
+    rows = [
+        tested(networks, labels, effort, measure, null, n_resamples) | {"evalue": None}
         for measure in MEASURES
         for null in ("recentered", "stacked", "paper", "refit")
     ]
+    how = {"n_resamples": n_resamples, "alpha": ALPHA, "rng": effort.seed}
+    result = hc.truth_test(networks, labels, **how, n_jobs=effort.n_jobs)
+    likelihood = {"measure": "likelihood", "null": "", "evalue": result.evalue}
+    return [*rows, outcome(result) | likelihood]
 
 
 def splits(collection: Collection, effort: Effort) -> tuple[Rows, Rows]:
@@ -209,8 +222,7 @@ def _chosen(way: str, probs: Any, labels: Any, effort: Effort) -> Any:
         return np.full(n_members, 1 / n_members)
     if way == "best network":
         return np.eye(n_members)[np.argmin(hc.ClassifierSet(probs).log_score(labels))]
-    search = hc.minimizers.Pairwise(max_evaluations=effort.evaluations)
-    return hc.minimize(probs, labels, measure=way, minimizer=search, rng=effort.seed).weights
+    return hc.minimize(probs, labels, measure=way, rng=effort.seed).weights
 
 
 def summarised(scores: Rows) -> Rows:
@@ -248,14 +260,12 @@ def groups(collection: Collection, effort: Effort) -> Rows:
     return [described(name, members, collection, effort) for name, members in sets.items()]
 
 
-def all_but_one(collection: Collection, effort: Effort) -> Rows:
-    """The set without each network in turn, by one measure and one null: fourteen like questions."""
-    few = {"measures": MEASURES[:1], "nulls": NULLS[:1]}
-    rows: Rows = []
-    for left_out in collection.names:
-        others = [name for name in collection.names if name != left_out]
-        rows.append(described(f"without {left_out}", others, collection, effort, **few))
-    return rows
+def growing(collection: Collection, effort: Effort) -> Rows:
+    """The first network, the first two, and so on; each row is named after the one that joins."""
+    return [
+        described(name, collection.names[:i], collection, effort, n_resamples=effort.n_resamples)
+        for i, name in enumerate(collection.names, start=1)
+    ]
 
 
 def pairs(collection: Collection, effort: Effort) -> Rows:
@@ -272,16 +282,15 @@ def pairs(collection: Collection, effort: Effort) -> Rows:
 
 def described(
     name: str,
-    members: list[str],
+    members: Sequence[str],
     collection: Collection,
     effort: Effort,
     *,
     measures: tuple[str, ...] = MEASURES,
-    nulls: tuple[str, ...] = NULLS,
     n_resamples: int | None = None,
 ) -> dict[str, Any]:
     """Validity and size of one part of the set."""
-    part, labels = collection.networks.subset(members), collection.labels
+    part, labels = collection.networks.subset(list(members)), collection.labels
     row: dict[str, Any] = {
         "set": name,
         "n_members": len(members),
@@ -291,7 +300,7 @@ def described(
     }
     for measure in measures:
         row[measure] = smallest(part, labels, effort, measure)
-        for null in nulls:
+        for null in NULLS:
             found = tested(part, labels, effort, measure, null, row["n_resamples"])
             row |= {f"{measure}_{null}_{end}": found[end] for end in ("p", "p_lower", "p_upper")}
     sizes = hc.uncertainty.summary(part, n_jobs=effort.n_jobs)
@@ -345,25 +354,4 @@ def by_truth(collection: Collection, nearest: NDArray[np.float64], effort: Effor
         for name, draw, y in labels
         for measure in MEASURES
         for null in NULLS
-    ]
-
-
-def by_origin(rows: Rows) -> Rows:
-    """p-values over the draws: the middle one, and from the least to the greatest."""
-    cells: dict[tuple[str, str, str], Rows] = {}
-    for row in rows:
-        cells.setdefault((row["labels"], row["measure"], row["null"]), []).append(row)
-    return [
-        {
-            "labels": labels,
-            "measure": measure,
-            "null": null,
-            "n_draws": len(some),
-            "disagreeing": float(np.mean([row["disagreeing"] for row in some])),
-            "accuracy": float(np.mean([row["accuracy"] for row in some])),
-            "rejected": sum(row["p"] <= ALPHA for row in some),
-            "statistic": float(np.median([row["statistic"] for row in some])),
-        }
-        | over([row["p"] for row in some], "p", np.median)
-        for (labels, measure, null), some in cells.items()
     ]

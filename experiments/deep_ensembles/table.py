@@ -23,9 +23,9 @@ ALPHA = 0.05
 #: The authors' split into calibration and test rows.
 SPLIT_SEED = 2022
 MEASURES = {"conf": hc.ConfidenceECE, "cwise": hc.ClasswiseECE}
-NULLS = ("paper", "recentered", "refit")
+NULLS = ("paper", "recentered", "stacked", "refit")
 #: Another number makes kept rows be made anew.
-_FORM = 2
+_FORM = 3
 
 _PLACE = ("dataset", "architecture", "classifier")
 #: A comparison has one line for a classifier and a measure; the paper's cells come first.
@@ -33,7 +33,8 @@ HEADINGS = (
     *("data", "net", "classifier"),
     *("accuracy of the average: paper", "ours", "ECE of the average: paper", "ours"),
     *("accuracy, weighted: paper", "ours", "ECE, weighted: paper", "ours"),
-    *("rejected: paper", "as the authors", "null paper", "recentered", "refit"),
+    *("rejected: paper", "as the authors", "null paper", "recentered", "stacked"),
+    *("truth by the measure", "truth by likelihood"),
 )
 _DECIDED = HEADINGS.index("rejected: paper")
 
@@ -119,7 +120,8 @@ def row(
         # The weights are those of line 7, the same for all nulls.
         found[f"accuracy_{name}"] = later.accuracy(truth, weights=result.weights)
         found[f"weighted_ece_{name}"] = g(later.mix(result.weights), truth)
-    return found
+    likelihood = hc.truth_test(held, labels[first], **options)
+    return found | {"p_truth": likelihood.pvalue, "evalue": likelihood.evalue}
 
 
 @cache
@@ -139,7 +141,7 @@ def write(found: Rows, path: Path) -> None:
             told = (f"p_{measure}_{null}", f"doubtful_{measure}_{null}")
             names += [name for name in told if name in found[0]]
         names += [f"accuracy_{measure}", f"weighted_ece_{measure}"]
-    names.append("sha256")
+    names += ["p_truth", "evalue", "sha256"]
     lines = [[_cell(name, line[name]) for name in names] for line in found]
     tables.write_lines(lines, path, names)
     for measure in MEASURES:
@@ -159,7 +161,7 @@ def beside(line: dict[str, Any], measure: str) -> list[str]:
         p = line.get(f"p_{measure}_{null}")
         doubtful = line.get(f"doubtful_{measure}_{null}", False)
         cells.append("" if p is None else _decision(p) + "?" * doubtful)
-    return cells
+    return [*cells, _decision(line["p_truth"])]
 
 
 def show(found: Rows, title: str) -> None:
@@ -179,6 +181,6 @@ def _decision(p: float) -> str:
 
 
 def _cell(name: str, value: Any) -> str:
-    if name.startswith("p_"):
+    if name.startswith("p_") or name == "evalue":
         return f"{value:.4g}"
     return f"{value:.4f}" if isinstance(value, float) else str(value)

@@ -5,17 +5,14 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import joblib
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset
 
 import hullcal as hc
-from experiments.deep_ensembles.images import ImageFiles
 from experiments.deep_ensembles.networks import keep, seen
 from experiments.deep_ensembles.tasks import NETWORKS, Data, Options, Recipe, Task
 
@@ -186,25 +183,15 @@ def _learn_one(
     network = train(trunk, data, task.recipe, dropout=kind.dropout, seed=seed, device=device)
     # Images take more room than features; as many as were learnt from at a time will fit.
     batch = task.recipe.batch_size if options.end_to_end else _BATCH
-    loader = DataLoader(_Rows(data.held_inputs), batch_size=batch)
+    batches = (
+        torch.from_numpy(np.array(data.held_inputs[start : start + batch]))
+        for start in range(0, len(data.held_labels), batch)
+    )
     if kind.dropout:
-        found = hc.ensembles.mc_dropout(network, loader, kind.n_drawn, rng=seed)
+        found = hc.ensembles.mc_dropout(network, batches, kind.n_drawn, rng=seed)
     else:
-        found = hc.ensembles.deep_ensemble([network], loader)
+        found = hc.ensembles.deep_ensemble([network], batches)
     keep(found.probs, path)
-
-
-class _Rows(Dataset):  # type: ignore[type-arg]
-    """Inputs as tensors, without their labels."""
-
-    def __init__(self, inputs: NDArray[Any] | ImageFiles) -> None:
-        self._inputs = inputs
-
-    def __len__(self) -> int:
-        return len(self._inputs)
-
-    def __getitem__(self, row: int) -> NDArray[Any]:
-        return np.array(self._inputs[row])
 
 
 def predictions(kind: Kind, folder: Path) -> tuple[NDArray[np.float32], str]:

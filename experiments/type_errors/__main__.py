@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import joblib
-import numpy as np
 
 import hullcal as hc
 from experiments import tables
@@ -36,15 +35,14 @@ RATE_COLUMNS = (
 _ALPHA = 0.05
 #: Levels of the comparison of departures: the smallest of the paper's twelve, and a middling one.
 _LEVELS = (_ALPHA, 0.21)
-#: The strength at which axes and budgets are compared: neither hopeless nor certain.
+#: The strength at which axes are compared: neither hopeless nor certain.
 _STRENGTH = 0.2
 
 
 def rates(parts: list[grids.Part], folder: Path, n_jobs: int) -> Rows:
     """Rates of all parts, each row with the name of its `part`; a finished part is read, not run."""
     rows: Rows = []
-    for name, settings in parts:
-        grid = hc.simulation.Grid(**settings)
+    for name, grid in parts:
         # A folder for each number of data sets, so that a trial does not stand in a study's way.
         place = folder / f"{name.replace(', ', ' ').replace(' ', '-')}-R{grid.n_datasets}"
         options = {"folder": place, "resume": True, "progress": sys.stderr.isatty()}
@@ -67,7 +65,7 @@ def scenarios(given: Given) -> None:
 def paper_figure(given: Given) -> None:
     """Errors against the level: Figure 1, or one of the supplement (u=.1, M=100, K=100)."""
     protocols = ("paper", "authors") if given.protocol == "both" else (given.protocol,)
-    sizes = (given.datasets or 1000, given.resamples or 100, given.minimizer)
+    sizes = (given.datasets or 1000, given.resamples or 100)
     parts = [grids.paper_figure(given.command, protocol, *sizes) for protocol in protocols]
     rows = rates(parts, given.work / given.command, given.jobs)
     for protocol, name in itertools.product(protocols, grids.SCENARIOS):
@@ -86,7 +84,7 @@ def paper_figure(given: Given) -> None:
 
 def switches(given: Given) -> None:
     """Each departure of the authors' scripts alone, against the paper's text."""
-    parts = grids.switches(given.datasets or 1000, given.resamples or 100, given.minimizer)
+    parts = grids.switches(given.datasets or 1000, given.resamples or 100)
     found = rates(parts, given.work / "switches", given.jobs)
     names = ("scenario", "measure", "n_bins", "alpha")
     plain = {tuple(row[name] for name in names): row for row in found if row["part"] == "paper"}
@@ -130,43 +128,30 @@ def difference(changed: dict[str, Any], plain: dict[str, Any]) -> dict[str, floa
 
 def _null_rates(given: Given, *, wanted: Callable[[str], bool]) -> Rows:
     """Rates of parts of the study of nulls; commands share journals, so that none runs twice."""
-    sizes = (given.datasets or grids.WHOLE, given.resamples or 99, given.minimizer)
+    sizes = (given.datasets or grids.WHOLE, given.resamples or 99)
     parts = [part for part in grids.nulls(*sizes) if wanted(part.name)]
     return rates(parts, given.work / "nulls", given.jobs)
 
 
-def levels(given: Given) -> None:
-    """All five nulls where their hypothesis is true, and in the case calibrated but not the truth."""
-    found = _null_rates(given, wanted=lambda name: "level" in name or "calibrated" in name)
-    _show_levels(found, given.out)
-
-
 def nulls(given: Given) -> None:
-    """All five nulls: what `levels` shows, and their power."""
+    """All five nulls: rates where their hypothesis is true, and their power."""
     rows = _null_rates(given, wanted=bool)
     _show_levels(rows, given.out)
     at_level = tables.where(rows, alpha=_ALPHA)
-    for name in ("S2", "S3"):
-        some = tables.where(figures.on_axis(at_level, None), scenario=name)
-        title = f"Power at the centre, {name}, level {_ALPHA}"
-        _show_nulls(some, ("measure", "strength", "n_datasets"), title)
-        tables.write(some, given.out / f"nulls_power_{name}.csv", RATE_COLUMNS)
-        lines = [
-            (f"power at level {_ALPHA}", [row for row in some if row["measure"] in measures])
-            for measures in (grids.EVERYWHERE, grids.AT_THE_CENTRE)
-        ]
-        place = given.out / f"nulls_power_{name}.svg"
-        figures.draw_curves(lines, "strength", f"strength of {name}", place)
+    centre = tables.where(figures.on_axis(at_level, None), scenario="S3")
+    _show_nulls(centre, ("measure", "strength", "n_datasets"), f"Power at the centre, S3, {_ALPHA}")
+    tables.write(centre, given.out / "nulls_power_S3.csv", RATE_COLUMNS)
+    lines = [
+        (f"power at level {_ALPHA}", [row for row in centre if row["measure"] in measures])
+        for measures in (grids.EVERYWHERE, grids.AT_THE_CENTRE)
+    ]
+    figures.draw_curves(lines, "strength", "strength of S3", given.out / "nulls_power_S3.svg")
     outside = [row for row in at_level if row["scenario"] in ("S2", "S3")]
     sizes = ("measure", "scenario", "strength", *grids.AXES)
     _show_nulls(outside, (*sizes, "n_datasets"), f"Power everywhere, level {_ALPHA}")
     tables.write(outside, given.out / "nulls_power.csv", RATE_COLUMNS)
     fixed = tables.where(outside, scenario="S3", strength=_STRENGTH)
     fixed = [row for row in fixed if row["measure"] in grids.EVERYWHERE]
-    for null, measure in itertools.product(grids.NULLS, ("ece_conf", "ece_cwise")):
-        some = tables.where(fixed, null=null, measure=measure)
-        mean = np.mean([row["rejection_rate"] for row in some])
-        print(f"mean power of {null} in S3 at {_STRENGTH}, {measure}: {mean:.2f}")
     figures.draw_axes(fixed, given.out / "nulls_axes.svg")
     tables.write(fixed, given.out / "nulls_axes.csv", RATE_COLUMNS)
 
@@ -233,24 +218,9 @@ def _smallest(name: str, strength: float | None, measure: str, sizes: dict[str, 
     return float(hc.minimize(data.probs, data.labels, measure=measure, rng=0).value)
 
 
-def budget(given: Given) -> None:
-    """Power in S3, and level in S1, against the budget of the search."""
-    part = grids.budget(given.datasets or 200, given.resamples or 99)
-    found = rates([part], given.work / "budget", given.jobs)
-    rows = tables.where(found, alpha=_ALPHA)
-    for row in rows:
-        row["budget"] = int(row["minimizer"].split(":")[1])
-    names = ("scenario", "measure", "budget", "n_datasets")
-    _show_nulls(rows, names, f"Rejection rates by budget, level {_ALPHA}")
-    tables.write(rows, given.out / "budget.csv", (*RATE_COLUMNS, "budget"))
-    labels = (("S3", "power, S3"), ("S1", "level, S1"))
-    lines = [(label, tables.where(rows, scenario=name)) for name, label in labels]
-    figures.draw_curves(lines, "budget", "evaluations of a search", given.out / "budget.svg")
-
-
 def classes(given: Given) -> None:
     """Levels of nulls against the number of classes."""
-    part = grids.classes(given.datasets or 100, given.resamples or 59, given.minimizer)
+    part = grids.classes(given.datasets or 100, given.resamples or 59)
     rows = rates([part], given.work / "classes", given.jobs)
     names = ("measure", "n_samples", "n_classes", "alpha", "n_datasets")
     _show_nulls(rows, names, "Rejections of sets that contain the truth")
@@ -261,11 +231,9 @@ COMMANDS: dict[str, Callable[[Given], None]] = {
     "scenarios": scenarios,
     **dict.fromkeys(grids.PAPER_FIGURES, paper_figure),
     "switches": switches,
-    "levels": levels,
     "nulls": nulls,
     "distance": distance,
     "classes": classes,
-    "budget": budget,
 }
 
 
@@ -287,19 +255,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         text = "its journals go to FOLDER/COMMAND"
         work = Path("build/type_errors")
         one.add_argument("--work", type=Path, default=work, metavar="FOLDER", help=text)
-        if name not in ("scenarios", "budget"):
-            text = "search in place of the study's own, as in pairwise:200"
-            one.add_argument("--minimizer", help=text)
         if name in grids.PAPER_FIGURES:
             one.add_argument("--protocol", choices=("paper", "authors", "both"), default="both")
         if name == "distance":
             text = "instances that stand for the population"
             one.add_argument("--population", type=int, default=20_000, metavar="N", help=text)
     given = parser.parse_args(arguments)
-    # Another study must not meet the journal of the plain one.
-    for name in ("minimizer", "resamples"):
-        if getattr(given, name, None) is not None:
-            given.work /= f"{name}={getattr(given, name)}"
+    if given.resamples is not None:
+        # Another study must not meet the journal of the plain one.
+        given.work /= f"resamples={given.resamples}"
     tables.timed(given.command, lambda: COMMANDS[given.command](given))
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import hullcal as hc
 from experiments import named
+from hullcal.simulation import Grid
 
 #: The seven settings of the paper's figures, in the order of their legend.
 SETTINGS = (
@@ -22,6 +23,8 @@ PAPER_FIGURES: dict[str, dict[str, Any]] = {
 }
 #: The text names COBYLA and allows any search; ours is faster and finds more. The scripts use COBYLA.
 SEARCHES: dict[str, Any] = {"paper": "steepest", "authors": hc.minimizers.Cobyla(library="nlopt")}
+#: Of the studies of nulls: one that every null can use.
+SEARCH = "steepest"
 
 #: Where a departure can show: scenarios and measures. One that is not listed is run everywhere.
 _REACH: dict[str, dict[str, tuple[str, ...]]] = {
@@ -58,19 +61,12 @@ _DATASETS_CALIBRATED = {150: 200, 300: 200, 1000: 80}
 #: What all these numbers are in proportion to.
 WHOLE = 200
 
-BUDGETS = (50, 100, 200, 400, 800)
-
 
 class Part(NamedTuple):
     """A grid of a study, under the name that its folder and its rows get."""
 
     name: str
-    settings: dict[str, Any]
-
-    @property
-    def grid(self) -> hc.simulation.Grid:
-        """The grid of the settings."""
-        return hc.simulation.Grid(**self.settings)
+    grid: Grid
 
 
 def tests(measures: Sequence[str], nulls: Sequence[str], minimizer: Any) -> list[Any]:
@@ -80,33 +76,27 @@ def tests(measures: Sequence[str], nulls: Sequence[str], minimizer: Any) -> list
     return [replace(test, minimizer=search) for test in plain]
 
 
-def paper_figure(
-    name: str, protocol: str, n_datasets: int, n_resamples: int = 100, minimizer: Any = None
-) -> Part:
+def paper_figure(name: str, protocol: str, n_datasets: int, n_resamples: int = 100) -> Part:
     """Figure 1 of the paper or one of its supplement, as its text or the authors' scripts have it."""
-    return Part(
-        protocol,
-        PAPER_FIGURES[name]
-        | {
-            "scenario": SCENARIOS,
-            "test": tests(SETTINGS, ("paper",), minimizer or SEARCHES[protocol]),
-            "protocol": protocol,
-            "n_datasets": n_datasets,
-            "n_resamples": n_resamples,
-        },
+    grid = Grid(
+        scenario=SCENARIOS,
+        test=tests(SETTINGS, ("paper",), SEARCHES[protocol]),
+        protocol=protocol,
+        n_datasets=n_datasets,
+        n_resamples=n_resamples,
+        **PAPER_FIGURES[name],
     )
+    return Part(protocol, grid)
 
 
-def switches(n_datasets: int, n_resamples: int = 100, minimizer: Any = None) -> list[Part]:
+def switches(n_datasets: int, n_resamples: int = 100) -> list[Part]:
     """The paper's text, then every departure alone, then the scripts; the text comes first."""
     sizes = {"n_datasets": n_datasets, "n_resamples": n_resamples}
-    text = minimizer or SEARCHES["paper"]
-    scripts = minimizer or SEARCHES["authors"]
 
-    def part(name: str, protocol: str, search: Any = text, **reach: Any) -> Part:
-        asked = tests(reach.pop("measure", SETTINGS), ("paper",), search)
+    def part(name: str, protocol: str, search: str = "paper", **reach: Any) -> Part:
+        asked = tests(reach.pop("measure", SETTINGS), ("paper",), SEARCHES[search])
         where = {"scenario": SCENARIOS, "test": asked, "protocol": protocol}
-        return Part(name, where | sizes | reach)
+        return Part(name, Grid(**(where | sizes | reach)))
 
     return [
         part("paper", "paper"),
@@ -115,18 +105,17 @@ def switches(n_datasets: int, n_resamples: int = 100, minimizer: Any = None) -> 
             for switch in hc.simulation.protocols.SWITCHES
         ),
         part("+".join(_TOGETHER), "+".join(("paper", *_TOGETHER)), **_REACH[_TOGETHER[0]]),
-        part("cobyla", "paper", scripts),
-        part("all, with cobyla", "authors", scripts),
+        part("cobyla", "paper", "authors"),
+        part("all, with cobyla", "authors", "authors"),
     ]
 
 
-def nulls(n_datasets: int = WHOLE, n_resamples: int = 99, minimizer: Any = None) -> list[Part]:
+def nulls(n_datasets: int = WHOLE, n_resamples: int = 99) -> list[Part]:
     """All nulls side by side: the centre first.
 
     Numbers of data sets are those above, in the proportion of `n_datasets` to 200.
     """
     common = {"n_resamples": n_resamples, "alpha": (0.05, 0.2)}
-    search = minimizer or "steepest"  # which every null can use
 
     def share(number: int) -> int:
         return max(1, round(number * n_datasets / WHOLE))
@@ -134,7 +123,7 @@ def nulls(n_datasets: int = WHOLE, n_resamples: int = 99, minimizer: Any = None)
     def parts(
         name: str, numbers: tuple[int, int], measures: tuple[str, ...], **sizes: Any
     ) -> list[Part]:
-        settings = CENTRE | sizes | common | {"test": tests(measures, NULLS, search)}
+        settings = CENTRE | sizes | common | {"test": tests(measures, NULLS, SEARCH)}
         hypotheses: dict[str, dict[str, Any]] = {
             "level": {"scenario": ("S1", "S1_vertex")},
             "S2": {"scenario": "S2", "strength": S2_STRENGTHS},
@@ -143,7 +132,7 @@ def nulls(n_datasets: int = WHOLE, n_resamples: int = 99, minimizer: Any = None)
         return [
             Part(
                 f"{name} {label}",
-                settings | what | {"n_datasets": share(numbers[label != "level"])},
+                Grid(**settings, **what, n_datasets=share(numbers[label != "level"])),
             )
             for label, what in hypotheses.items()
         ]
@@ -156,44 +145,20 @@ def nulls(n_datasets: int = WHOLE, n_resamples: int = 99, minimizer: Any = None)
                 numbers = _DATASETS[value if axis == "n_samples" else CENTRE["n_samples"]]
                 found += parts(f"{axis}={value}", numbers, EVERYWHERE, **{axis: value})
     for n_samples, number in _DATASETS_CALIBRATED.items():
-        where = {"scenario": "calibrated", "n_samples": n_samples}
-        asked = {"test": tests(EVERYWHERE, NULLS, search)}
-        settings = where | common | asked | {"n_datasets": share(number)}
-        found.append(Part(f"calibrated n_samples={n_samples}", settings))
+        asked = tests(EVERYWHERE, NULLS, SEARCH)
+        where = {"scenario": "calibrated", "n_samples": n_samples, "n_datasets": share(number)}
+        found.append(Part(f"calibrated n_samples={n_samples}", Grid(test=asked, **where, **common)))
     return found
 
 
-def classes(n_datasets: int = 100, n_resamples: int = 59, minimizer: Any = None) -> Part:
+def classes(n_datasets: int = 100, n_resamples: int = 59) -> Part:
     """Levels where classes are many: S1 at the paper's spread, cells by the hundred."""
-    return Part(
-        "classes",
-        {
-            "scenario": "S1",
-            "n_samples": 100,
-            "n_members": 10,
-            "n_classes": (3, 10, 30, 100),
-            "spread": 0.01,
-            "test": tests(("ece_conf", "ece_cwise"), SEARCHING, minimizer or "steepest"),
-            "n_datasets": n_datasets,
-            "n_resamples": n_resamples,
-            "alpha": (0.05, 0.2),
-        },
+    grid = Grid(
+        scenario="S1",
+        n_classes=(3, 10, 30, 100),
+        test=tests(("ece_conf", "ece_cwise"), SEARCHING, SEARCH),
+        n_datasets=n_datasets,
+        n_resamples=n_resamples,
+        alpha=(0.05, 0.2),
     )
-
-
-def budget(n_datasets: int = 200, n_resamples: int = 99) -> Part:
-    """Nulls that search again on every replicate, by how long they may; S1 shows what it costs."""
-    return Part(
-        "budget",
-        CENTRE
-        | {
-            "scenario": ("S1", "S3"),
-            "strength": 0.2,
-            "test": [
-                test for n in BUDGETS for test in tests(EVERYWHERE, SEARCHING, f"pairwise:{n}")
-            ],
-            "n_datasets": n_datasets,
-            "n_resamples": n_resamples,
-            "alpha": (0.05, 0.2),
-        },
-    )
+    return Part("classes", grid)
