@@ -327,10 +327,11 @@ def test_weights_are_written_one_a_line(folder, data, tmp_path):
 
 
 def test_progress_goes_to_stderr_only(folder):
-    done = run("test", folder / "good.npz", *FAST, TTY_COMPATIBLE="1")
+    terminal = {"TTY_COMPATIBLE": "1", "TERM": "xterm", "COLUMNS": "100"}
+    done = run("test", folder / "good.npz", *FAST, **terminal)
     assert "ece_conf" in done.stderr
     assert "━" not in done.stdout
-    assert run("test", folder / "good.npz", *FAST, "--quiet", TTY_COMPATIBLE="1").stderr == ""
+    assert run("test", folder / "good.npz", *FAST, "--quiet", **terminal).stderr == ""
 
 
 @pytest.mark.parametrize(
