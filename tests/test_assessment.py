@@ -14,7 +14,7 @@ from scipy.stats import norm
 import hullcal as hc
 from hullcal import InvalidInputError, pvalues
 from hullcal.assessment import Assessments, assess
-from hullcal.effects import Effect, Quality, fitted_temperature, rows_needed
+from hullcal.effects import Detection, Effect, Quality, fitted_temperature, rows_needed
 from hullcal.notes import Note
 from hullcal.simulation.scenarios import draw_labels, tempered
 from hullcal.verdicts import Answer, advice
@@ -481,6 +481,18 @@ def test_a_temperature_is_advised_only_if_it_takes_away_half_of_the_error(
     *_, last = advice(answers | {"calibrated": calibrated(by("ece_conf", 60))}, dear)
     prefer = "the temperature" if left == 0.5 else "another calibrator"
     assert last.endswith(f": prefer {prefer}.")
+
+
+def test_the_average_of_several_is_called_so_where_it_alone_is_asked_about():
+    answers = {"average": Answer("average", (by("ece_conf", 0),))}
+    for n_members, whose in ((1, "classifier"), (3, "average")):
+        effect = Effect("ece_conf", quality(0.1), None, np.full(n_members, 1 / n_members))
+        assert advice(answers, effect)[0].startswith(f"Recalibrate the {whose}: ")
+
+
+def test_one_row_is_no_several():
+    said = [str(Detection(1.5, 0.1, 0.2, n, None)) for n in (1, 2)]
+    assert [each.partition(" a ")[0] for each in said] == ["1 row detects", "2 rows detect"]
 
 
 @pytest.mark.parametrize(

@@ -284,7 +284,7 @@ def test_the_whole_text_of_a_set_that_is_not_rejected():
     assert str(found) == "\n".join(
         [
             "Not rejected (p = 0.15, ece_conf): no evidence against a calibrated combination; the best "
-            "calibrated is off by 12.5 points.",
+            "combination is off by 12.5 points.",
             "  hypothesis   the convex hull of the members contains a calibrated classifier",
             "  p-value      0.15 (95 % Monte Carlo interval 0.013 to 0.331)",
             "  statistic    ece_conf = 0.18 (critical value inf at alpha = 0.01)",

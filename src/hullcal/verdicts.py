@@ -161,7 +161,7 @@ class Answer:
         return (
             None
             if quality is None
-            else f"{'it' if average else 'the best calibrated'} is {quality}"
+            else f"{'it' if average else 'the best combination'} is {quality}"
         )
 
     @property
@@ -468,7 +468,7 @@ def advice(answers: dict[str, Answer], effect: Effect | None) -> tuple[str, ...]
 def _repairs(effect: Effect, *, calibrated: bool, members: tuple[str, ...] | None) -> list[str]:
     """Two ways to better probabilities: a temperature, and weights."""
     average, best = effect.average, effect.combination
-    whose = "average" if best is not None else "classifier"
+    whose = "average" if len(effect.weights) > 1 else "classifier"
     if average.temperature > _MISLEADING:
         return [
             "Check that labels and classes are in the same order: the predictions say next to nothing "

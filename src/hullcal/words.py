@@ -215,7 +215,7 @@ def _size(result: Any) -> str:
             else "the combination that fits the labels best is"
         )
         return f"{whose} {result.direction} (temperature {result.temperature:.2f})"
-    whose = "the best calibrated is" if result.hypothesis in (CALIBRATED, TRUTH) else "it is"
+    whose = "the best combination is" if result.hypothesis in (CALIBRATED, TRUTH) else "it is"
     if result.measure not in IN_POINTS:
         return f"{result.measure} = {result.minimum:.3g}"
     return f"{whose} off by {100 * result.minimum:.1f} points"

@@ -27,7 +27,7 @@ _LONG = 60.0
 @click.command(
     "test",
     cls=options.Command,
-    short_help="Is the average calibrated, some combination, the truth inside?",
+    short_help="Answer the three questions for the predictions of a file.",
 )
 @options.reads_files
 @options.named(
@@ -110,8 +110,8 @@ def test(
     """Is the plain average calibrated? Is some combination? Does the hull contain the truth?
 
     FILE holds predictions of shape (rows, members, classes) and labels: .npz with the keys probs and
-    labels, .npy, .csv, .parquet, .zarr, .h5 or .safetensors; - is standard input. Predictions must
-    be on rows that no member was fitted to.
+    labels, .npy, .csv, .parquet, .zarr, .h5 or .safetensors; - is standard input. A .csv has a line for
+    each row, with columns member:class and label. No member may have been fitted to these rows.
 
     \b
     hullcal test predictions.npz
