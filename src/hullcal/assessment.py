@@ -155,8 +155,8 @@ def assess(
                     )
                     for test, folder in zip(tests, folders, strict=True)
                 ]
-                told = _within(report, f"{name}: ") if several else report
-                found[name] = _assessed(data, tests, loops, alpha, told)
+                whose = f"{name}: " if several else ""
+                found[name] = _assessed(data, tests, loops, alpha, report, whose)
     return found if several else found[""]
 
 
@@ -246,6 +246,7 @@ def _assessed(
     loops: Sequence[Loop],
     alpha: float,
     report: Progress,
+    whose: str,
 ) -> Assessment:
     """Answers with the size of effects, and with what could have been detected where nothing was."""
     # What cannot be run is refused before the first test, not after hours of them.
@@ -257,8 +258,12 @@ def _assessed(
                 settled(test.data, test.measure, test.null, test.minimizer)
     total = float(sum(test.work for test in tests)) * loops[0].n_resamples
     before, found = 0.0, dict[str, list[Tested]]()
+
+    def part(done: int, _: int) -> None:
+        """Tell the progress of the test that runs as a part of all."""
+        report(f"{whose}{test}", before + test.work * done, total)
+
     for test, loop in zip(tests, loops, strict=True):
-        part = _part_of(report, str(test), before, test.work, total)
         part(0, 0)
         found.setdefault(test.question, []).append(test.run(loop, alpha, part))
         before += test.work * loop.n_resamples
@@ -428,17 +433,6 @@ def _reporting(progress: bool | Progress) -> Iterator[Progress]:
 
     with reporting(progress, "tests") as report:
         yield lambda _, done, total: None if report is None else report(int(done), int(total))
-
-
-def _within(report: Progress, name: str) -> Progress:
-    return lambda what, done, total: report(f"{name}{what}", done, total)
-
-
-def _part_of(
-    progress: Progress, what: str, before: float, work: float, total: float
-) -> Callable[[int, int], None]:
-    """What tells the progress of one test as a part of all."""
-    return lambda done, _: progress(what, before + work * done, total)
 
 
 def _folders(place: Path | None, tests: Sequence[_Test]) -> list[Path | None]:

@@ -188,12 +188,6 @@ class _Tested(Result):
         return self.pvalue <= check_fraction(alpha, "alpha")
 
     @property
-    def too_close_to_call(self) -> bool:
-        """Whether more resamples could change the decision."""
-        low, high = self.pvalue_interval
-        return self.n_resamples > 0 and low <= self.alpha <= high
-
-    @property
     def headline(self) -> str:
         """Rejected, Not rejected, Borderline, Inconclusive or Impossible."""
         return headline(self)

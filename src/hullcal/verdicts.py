@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import textwrap
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -28,6 +27,7 @@ from hullcal.words import (
     REJECTED,
     Verdict,
     headline,
+    in_columns,
     in_html,
     measure_in_words,
     plural,
@@ -407,15 +407,6 @@ class Assessments(dict[str, Assessment]):
 
 def _wrapped(text: str, indent: str) -> list[str]:
     return textwrap.wrap(text, 100, initial_indent=indent, subsequent_indent=" " * len(indent))
-
-
-def in_columns(rows: Sequence[Sequence[str]]) -> str:
-    """Cells under each other, to the left."""
-    widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )
 
 
 def advice(answers: dict[str, Answer], effect: Effect | None) -> tuple[str, ...]:

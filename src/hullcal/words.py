@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,6 +53,18 @@ def printable(text: str) -> str:
 def plural(n: int, noun: str) -> str:
     """A noun as it stands behind a number."""
     return noun if n == 1 else f"{noun}{'es' if noun.endswith('ch') else 's'}"
+
+
+def in_columns(rows: Sequence[Sequence[str]], *, numbers: bool = False) -> str:
+    """Cells under each other, to the left; or to the right, but for the first column."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if numbers and c else cell.ljust(width)
+            for c, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
 
 
 def weights_in_words(weights: NDArray[np.float64], members: tuple[str, ...] | None) -> str:

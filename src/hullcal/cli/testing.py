@@ -12,13 +12,13 @@ import click
 from hullcal import io
 from hullcal._validation import refusal
 from hullcal.cli import options
-from hullcal.cli.options import Files, Output, as_options, columns, command_line, in_options
+from hullcal.cli.options import Files, Output, as_options, command_line, in_options
 from hullcal.cli.running import REJECTED, resumable, tell, working
 from hullcal.io.journal import LOCK
 from hullcal.io.reading import read_labels
 from hullcal.io.source import Source
 from hullcal.io.stores import open_store
-from hullcal.words import measure_in_words, plural, printable, weights_in_words
+from hullcal.words import in_columns, measure_in_words, plural, printable, weights_in_words
 
 #: Seconds on this machine beyond which `--measure all` leaves a measure out.
 _LONG = 60.0
@@ -285,7 +285,7 @@ def _figures(found: Any) -> str:
                     *(str(result.n_resamples), headline),
                 ]
             )
-    shown = columns(header, rows)
+    shown = in_columns([header, *rows], numbers=True)
     if found.data.n_members == 1:
         return shown
     return f"{shown}\n\nBest weights: {weights_in_words(found.weights, found.data.members)}"
