@@ -99,7 +99,7 @@ class MinimizeResult(Result):
         The measure at `weights`.
     n_evaluations : int
     converged : bool
-        Whether the search could not improve the point by its own steps; no proof of a global minimum.
+        Whether no step of the search improves the point; that does not prove a global minimum.
     measure, minimizer : str
     settings : dict
         Settings of measure and minimizer.
@@ -314,8 +314,7 @@ class CalibrationTestResult(_Tested):
     n_evaluations : int
         Evaluations of the measure in the search of the data and in all replicates together.
     converged : bool
-        Whether the search on the data could not improve the point by its own steps; no proof of a
-        global minimum.
+        Whether no step of the search improves the point; that does not prove a global minimum.
     seed : int
         Gives the same result again as `rng`.
     n_samples, n_classes : int
