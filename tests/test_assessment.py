@@ -273,6 +273,7 @@ def test_several_sets_are_one_table_and_of_one_classifier_two_questions_are_the_
     found = assess({"one": members[:, :1], "all": members}, labels, n_resamples=72, rng=0)
     assert isinstance(found, Assessments)
     assert found["all"].results == sound.results
+    assert repr(found) == found.table()
     head, *rows = found.table().splitlines()
     assert head.split() == ["average", "some", "combination", "truth", "in", "the", "hull"]
     assert [row.split()[0] for row in rows] == ["one", "all"]
@@ -322,6 +323,12 @@ def test_members_by_name_are_one_set(sound):
 
 
 # What is refused or raised
+
+
+def test_members_and_sets_by_name_are_not_mixed():
+    members, labels = near_a_truth(n=60)
+    with pytest.raises(InvalidInputError, match="got both, members such as 'one'"):
+        assess({"all": members, "one": members[:, 0]}, labels)
 
 
 @pytest.mark.parametrize("name", ["measures", "questions"])
@@ -395,7 +402,7 @@ def test_a_note_says_whose_it_is_unless_it_is_everybodys(sound):
 
     answers = {name: noted(answer, shared) for name, answer in sound.answers.items()}
     answers["calibrated"] = noted(sound.calibrated, shared, DOUBT)
-    assert dataclasses.replace(sound, answers=answers).notes() == [
+    assert dataclasses.replace(sound, answers=answers).notes == [
         str(shared),
         f"calibrated, ece_conf: {DOUBT}",
     ]

@@ -407,9 +407,17 @@ def _listed(given: Any, parameter: str) -> list[Any]:
 
 def _several(probs: Any) -> bool:
     """Whether these are several sets by name; arrays (N, K) by name are the members of one."""
-    if not isinstance(probs, Mapping) or not probs:
+    if not isinstance(probs, Mapping):
         return False
-    return all(isinstance(v, ClassifierSet) or np.ndim(v) == 3 for v in probs.values())
+    sets = [isinstance(each, ClassifierSet) or np.ndim(each) == 3 for each in probs.values()]
+    if any(sets) and not all(sets):
+        members = [str(name) for name, is_set in zip(probs, sets, strict=True) if not is_set]
+        raise InvalidInputError(
+            "`probs` by name must be several sets (rows, members, classes), or the members (rows, "
+            f"classes) of one; got both, members such as {members[0]!r:.80}. Make those sets by "
+            "`hullcal.ClassifierSet`."
+        )
+    return any(sets)
 
 
 def _names(probs: Mapping[Any, Any]) -> list[str]:

@@ -273,7 +273,6 @@ class Assessment:
     @property
     def labels(self) -> NDArray[np.int32]:
         """The labels, if they are in memory."""
-        assert self.classifiers is not None
         assert self.data.labels is not None
         return self.data.labels
 
@@ -290,6 +289,7 @@ class Assessment:
                 return self.answers[question].results[0].weights
         return np.full(self.data.n_members, 1.0 / self.data.n_members)
 
+    @property
     def notes(self) -> list[str]:
         """What to know beside the numbers; if not of all tests, of which."""
         said: dict[str, list[str]] = {}
@@ -396,7 +396,7 @@ class Assessments(dict[str, Assessment]):
         return "\n\n".join([self.table(), *parts])
 
     def __repr__(self) -> str:
-        return f"<Assessments of {', '.join(self)}>"
+        return self.table()
 
     def _repr_html_(self) -> str:
         cells = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in self._rows)
@@ -417,7 +417,7 @@ def advice(answers: dict[str, Answer], effect: Effect | None) -> tuple[str, ...]
     if isinstance(truth, TruthTestResult) and truth.impossible:
         steps.append(
             f"Check the labels of {rows_in_words(truth.impossible)} (counted from 0): their probability "
-            "is 0 under every member."
+            "is 0 under every member. If they are right, the members are too certain."
         )
     off = [name for name, head in heads.items() if head in (REJECTED, IMPOSSIBLE)]
     if effect is not None and "average" in off:

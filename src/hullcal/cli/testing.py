@@ -264,7 +264,7 @@ def _table(found: Any, *, verbose: bool) -> str:
     said = in_options(found.summary()).replace(
         found.described, f"{found.described}; alpha {first.alpha:g}, seed {first.seed}", 1
     )
-    lines = [said, *(f"Note: {note}" for note in found.notes())]
+    lines = [said, *(f"Note: {note}" for note in found.notes)]
     return "\n".join([*lines, "", _figures(found)] if verbose else lines)
 
 
