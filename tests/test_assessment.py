@@ -400,8 +400,9 @@ def test_a_note_says_whose_it_is_unless_it_is_everybodys(sound):
         results = tuple(dataclasses.replace(each, notes=notes) for each in answer.results)
         return dataclasses.replace(answer, results=results)
 
-    answers = {name: noted(answer, shared) for name, answer in sound.answers.items()}
-    answers["calibrated"] = noted(sound.calibrated, shared, DOUBT)
+    # The average is made of members that were renormalised before, and has no such note.
+    answers = sound.answers | {"calibrated": noted(sound.calibrated, shared, DOUBT)}
+    answers["truth"] = noted(sound.truth, shared)
     assert dataclasses.replace(sound, answers=answers).notes == [
         str(shared),
         f"calibrated, ece_conf: {DOUBT}",

@@ -183,7 +183,7 @@ def test_a_note_that_is_none_is_refused(note):
 
 
 def test_a_note_is_a_code_and_figures_with_a_sentence_made_of_them():
-    words = "3 of 120 rows were renormalised (largest deviation 0.0002)"
+    words = "3 of 120 rows were renormalised, every member counted (largest deviation 0.0002)"
     assert RENORMALISED.to_dict() == {
         "code": "renormalised",
         "text": words,
@@ -293,7 +293,8 @@ def test_the_whole_text_of_a_set_that_is_not_rejected():
             "  run          null recentered; minimizer pairwise, 6000 evaluations; 19 resamples; seed "
             "1267650600228229401496703205377",
             "  data         120 rows, 3 members, 4 classes",
-            "  note         3 of 120 rows were renormalised (largest deviation 0.0002)",
+            "  note         3 of 120 rows were renormalised, every member counted (largest deviation "
+            "0.0002)",
             "  note         from_logits=True, though every row was a probability vector already",
             "Failing to reject does not prove calibration.",
         ]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hullcal import io, uncertainty
 from hullcal._validation import InvalidInputError
 from hullcal.effects import TARGET, Detection, Effect
+from hullcal.notes import OF_INPUT, Note
 from hullcal.objectives.opening import LabelledSet
 from hullcal.plots import reliability
 from hullcal.plots.canvas import as_svg
@@ -291,16 +292,18 @@ class Assessment:
 
     @property
     def notes(self) -> list[str]:
-        """What to know beside the numbers; if not of all tests, of which."""
-        said: dict[str, list[str]] = {}
+        """What to know beside the numbers; if it is neither of the input nor of all tests, of which."""
+        said: dict[Note, list[str]] = {}
         for question, answer in self.answers.items():
             for result in answer.results:
                 for note in result.notes:
                     if note.code == "stopped":  # as asked, and the number of resamples tells
                         continue
-                    said.setdefault(note.text, []).append(f"{question}, {measure_in_words(result)}")
+                    said.setdefault(note, []).append(f"{question}, {measure_in_words(result)}")
         return [
-            note if len(who) == len(self.results) else f"{'; '.join(who)}: {note}"
+            f"{'; '.join(who)}: {note}"
+            if note.code not in OF_INPUT and len(who) < len(self.results)
+            else str(note)
             for note, who in said.items()
         ]
 
