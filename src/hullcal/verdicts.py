@@ -53,7 +53,7 @@ HEADS = {"average": "average", "calibrated": "some combination", "truth": "truth
 ONE_CLASSIFIER = {
     "average": "Is the classifier calibrated?",
     "calibrated": "Is the classifier calibrated?",
-    "truth": "Do labels follow the classifier?",
+    "truth": "Are its probabilities the true ones?",
 }
 #: Headlines in the order in which they decide.
 _DECIDING = (IMPOSSIBLE, REJECTED, BORDERLINE, INCONCLUSIVE, NOT_REJECTED)
