@@ -13,7 +13,7 @@ from hullcal import io
 from hullcal._validation import refusal
 from hullcal.cli import options
 from hullcal.cli.options import Files, Output, as_options, command_line, in_options
-from hullcal.cli.running import REJECTED, resumable, tell, working
+from hullcal.cli.running import REJECTED, lasting, resumable, tell, working
 from hullcal.io.journal import LOCK
 from hullcal.io.reading import read_labels
 from hullcal.io.source import Source
@@ -183,21 +183,13 @@ def _affordable(
         for name, measure in known.items()
     }
     kept = tuple(name for name, seconds in times.items() if seconds <= _LONG or name in named)
-    left = [f"{name} ({_lasting(times[name])})" for name in times if name not in kept]
+    left = [f"{name} ({lasting(times[name])})" for name in times if name not in kept]
     if not quiet:
-        lasting = _lasting(sum(times[name] for name in kept))
-        tell(f"{len(kept)} {plural(len(kept), 'measure')}, {lasting} at most")
+        whole = lasting(sum(times[name] for name in kept))
+        tell(f"{len(kept)} {plural(len(kept), 'measure')}, {whole} at most")
         if left:
             tell(f"left out, as they take longer: {', '.join(left)}; name them to run them")
     return kept
-
-
-def _lasting(seconds: float) -> str:
-    """A time in the unit that suits it."""
-    for unit, size in (("hours", 3600.0), ("min", 60.0)):
-        if seconds >= 1.5 * size:
-            return f"about {seconds / size:.0f} {unit}"
-    return f"about {max(seconds, 1.0):.0f} s"
 
 
 def _backend(
