@@ -133,7 +133,7 @@ def test_a_p_value_that_is_lent_says_from_where_and_what_the_test_found_alone(so
     others = Answer("average", (by("bins", 92),)), truth(2)
     found = calibrated(by("bins", 48), implied_by=others)
     assert found.text.startswith(
-        "Not rejected (p = 0.93, that of the average; alone 0.49 by bins): "
+        "Not rejected (p = 0.93, raised to that of the average; alone 0.49 by bins): "
     )
     assert found.to_dict()["tests"][0]["unadjusted_pvalue"] == 0.49
     whole = dataclasses.replace(sound, answers={"calibrated": found})

@@ -110,7 +110,7 @@ class Answer:
                 of_other, word, _ = other._shown[i if same else other._deciding]
                 if of_other > p:
                     p, lent = of_other, word
-                    whose = f", that of the {other.question}; alone {own:.3g} by"
+                    whose = f", raised to that of the {other.question}; alone {own:.3g} by"
             word = headline(result, p)
             if lent is not None and IMPOSSIBLE not in (word, lent):
                 word = lent
