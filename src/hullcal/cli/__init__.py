@@ -86,7 +86,7 @@ _EXAMPLES = """hullcal tests whether a set of classifiers is calibrated. Three w
 )
 @click.pass_context
 def main(context: click.Context) -> None:
-    """Test whether an ensemble of probabilistic classifiers is calibrated.
+    """Test whether a set of classifiers, an ensemble, gives probabilities that can be trusted.
 
     Three questions: is the plain average of its members calibrated, is some weighted average, and does
     their convex hull contain the true probabilities?
