@@ -322,6 +322,18 @@ def test_members_by_name_are_one_set(sound):
     np.testing.assert_array_equal(found.weights, sound.truth.result.weights)
 
 
+def test_data_frames_by_name_are_several_sets():
+    pandas = pytest.importorskip("pandas")
+    members, labels = near_a_truth(n=60)
+    columns = [f"{m}:{k}" for m in "abcd" for k in range(3)]
+    wide = pandas.DataFrame(members.reshape(60, -1), columns=columns)
+    how = {"questions": "truth", "n_resamples": 72, "rng": 0}
+    found = assess({"first": wide, "second": members}, labels, **how)
+    weights = [each.truth.result.weights for each in found.values()]
+    np.testing.assert_array_equal(*weights)
+    assert found["first"].truth.result.members == tuple("abcd")
+
+
 # What is refused or raised
 
 

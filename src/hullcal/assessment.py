@@ -410,7 +410,13 @@ def _several(probs: Any) -> bool:
     """Whether these are several sets by name; arrays (N, K) by name are the members of one."""
     if not isinstance(probs, Mapping):
         return False
-    sets = [isinstance(each, ClassifierSet) or np.ndim(each) == 3 for each in probs.values()]
+    sets = [
+        isinstance(each, ClassifierSet)
+        or np.ndim(each) == 3
+        # A data frame of several members, in columns such as forest:cat.
+        or any(set(str(name)) & set(":/") for name in getattr(each, "columns", ()))
+        for each in probs.values()
+    ]
     if any(sets) and not all(sets):
         members = [str(name) for name, is_set in zip(probs, sets, strict=True) if not is_set]
         raise InvalidInputError(
