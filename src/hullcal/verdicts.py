@@ -283,12 +283,16 @@ class Assessment:
         return uncertainty.summary(self.classifiers)
 
     @property
+    def combination(self) -> Tested | None:
+        """The test that found the best combination by the first measure, or the likeliest, if any did."""
+        searched = self.answers.get("calibrated", self.answers.get("truth"))
+        return None if searched is None or self.data.n_members == 1 else searched.results[0]
+
+    @property
     def weights(self) -> NDArray[np.float64]:
-        """The best combination by the first measure; else the likeliest, or that of the average."""
-        for question in ("calibrated", "truth"):
-            if question in self.answers:
-                return self.answers[question].results[0].weights
-        return np.full(self.data.n_members, 1.0 / self.data.n_members)
+        """Those of `combination`, or of the average where none was searched."""
+        mean = np.full(self.data.n_members, 1.0 / self.data.n_members)
+        return mean if self.combination is None else self.combination.weights
 
     @property
     def notes(self) -> list[str]:

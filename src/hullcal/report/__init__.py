@@ -13,7 +13,7 @@ import numpy as np
 from hullcal._validation import refusal
 from hullcal.assessment import Assessment
 from hullcal.io.results import versions
-from hullcal.report.figures import ROWS, class_gaps, class_name, combination, figures, some_rows
+from hullcal.report.figures import ROWS, class_gaps, class_name, figures, some_rows
 from hullcal.results import CalibrationTestResult
 from hullcal.uncertainty import UNITS
 from hullcal.verdicts import QUESTIONS
@@ -93,8 +93,8 @@ def _questions(assessments: Iterable[Assessment]) -> dict[str, str]:
 
 def _part(name: str, assessment: Assessment) -> dict[str, Any]:
     """What the template shows of one set."""
-    classifiers, found = assessment.classifiers, combination(assessment)
-    weights = None if found is None else found[1].weights
+    classifiers, best = assessment.classifiers, assessment.combination
+    weights = None if best is None else best.weights
     gaps = class_gaps(*some_rows(assessment), weights)
     # Of one classifier there is nothing to combine, and no size.
     several = classifiers.n_members > 1
