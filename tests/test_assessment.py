@@ -14,7 +14,7 @@ from scipy.stats import norm
 import hullcal as hc
 from hullcal import InvalidInputError, pvalues
 from hullcal.assessment import Assessments, assess
-from hullcal.effects import Effect, Quality, fitted_temperature, rows_needed
+from hullcal.effects import Detection, Effect, Quality, fitted_temperature, rows_needed
 from hullcal.notes import Note
 from hullcal.simulation.scenarios import draw_labels, tempered
 from hullcal.verdicts import Answer, advice
@@ -133,7 +133,7 @@ def test_a_p_value_that_is_lent_says_from_where_and_what_the_test_found_alone(so
     others = Answer("average", (by("bins", 92),)), truth(2)
     found = calibrated(by("bins", 48), implied_by=others)
     assert found.text.startswith(
-        "Not rejected (p = 0.93, that of the average; alone 0.49 by bins): "
+        "Not rejected (p = 0.93, raised to that of the average; alone 0.49 by bins): "
     )
     assert found.to_dict()["tests"][0]["unadjusted_pvalue"] == 0.49
     whole = dataclasses.replace(sound, answers={"calibrated": found})
@@ -273,6 +273,7 @@ def test_several_sets_are_one_table_and_of_one_classifier_two_questions_are_the_
     found = assess({"one": members[:, :1], "all": members}, labels, n_resamples=72, rng=0)
     assert isinstance(found, Assessments)
     assert found["all"].results == sound.results
+    assert repr(found) == found.table()
     head, *rows = found.table().splitlines()
     assert head.split() == ["average", "some", "combination", "truth", "in", "the", "hull"]
     assert [row.split()[0] for row in rows] == ["one", "all"]
@@ -321,7 +322,25 @@ def test_members_by_name_are_one_set(sound):
     np.testing.assert_array_equal(found.weights, sound.truth.result.weights)
 
 
+def test_data_frames_by_name_are_several_sets():
+    pandas = pytest.importorskip("pandas")
+    members, labels = near_a_truth(n=60)
+    columns = [f"{m}:{k}" for m in "abcd" for k in range(3)]
+    wide = pandas.DataFrame(members.reshape(60, -1), columns=columns)
+    how = {"questions": "truth", "n_resamples": 72, "rng": 0}
+    found = assess({"first": wide, "second": members}, labels, **how)
+    weights = [each.truth.result.weights for each in found.values()]
+    np.testing.assert_array_equal(*weights)
+    assert found["first"].truth.result.members == tuple("abcd")
+
+
 # What is refused or raised
+
+
+def test_members_and_sets_by_name_are_not_mixed():
+    members, labels = near_a_truth(n=60)
+    with pytest.raises(InvalidInputError, match="got both, members such as 'one'"):
+        assess({"all": members, "one": members[:, 0]}, labels)
 
 
 @pytest.mark.parametrize("name", ["measures", "questions"])
@@ -393,9 +412,10 @@ def test_a_note_says_whose_it_is_unless_it_is_everybodys(sound):
         results = tuple(dataclasses.replace(each, notes=notes) for each in answer.results)
         return dataclasses.replace(answer, results=results)
 
-    answers = {name: noted(answer, shared) for name, answer in sound.answers.items()}
-    answers["calibrated"] = noted(sound.calibrated, shared, DOUBT)
-    assert dataclasses.replace(sound, answers=answers).notes() == [
+    # The average is made of members that were renormalised before, and has no such note.
+    answers = sound.answers | {"calibrated": noted(sound.calibrated, shared, DOUBT)}
+    answers["truth"] = noted(sound.truth, shared)
+    assert dataclasses.replace(sound, answers=answers).notes == [
         str(shared),
         f"calibrated, ece_conf: {DOUBT}",
     ]
@@ -481,6 +501,18 @@ def test_a_temperature_is_advised_only_if_it_takes_away_half_of_the_error(
     *_, last = advice(answers | {"calibrated": calibrated(by("ece_conf", 60))}, dear)
     prefer = "the temperature" if left == 0.5 else "another calibrator"
     assert last.endswith(f": prefer {prefer}.")
+
+
+def test_the_average_of_several_is_called_so_where_it_alone_is_asked_about():
+    answers = {"average": Answer("average", (by("ece_conf", 0),))}
+    for n_members, whose in ((1, "classifier"), (3, "average")):
+        effect = Effect("ece_conf", quality(0.1), None, np.full(n_members, 1 / n_members))
+        assert advice(answers, effect)[0].startswith(f"Recalibrate the {whose}: ")
+
+
+def test_one_row_is_no_several():
+    said = [str(Detection(1.5, 0.1, 0.2, n, None)) for n in (1, 2)]
+    assert [each.partition(" a ")[0] for each in said] == ["1 row detects", "2 rows detect"]
 
 
 @pytest.mark.parametrize(

@@ -327,10 +327,11 @@ def test_weights_are_written_one_a_line(folder, data, tmp_path):
 
 
 def test_progress_goes_to_stderr_only(folder):
-    done = run("test", folder / "good.npz", *FAST, TTY_COMPATIBLE="1")
+    terminal = {"TTY_COMPATIBLE": "1", "TERM": "xterm", "COLUMNS": "100"}
+    done = run("test", folder / "good.npz", *FAST, **terminal)
     assert "ece_conf" in done.stderr
     assert "━" not in done.stdout
-    assert run("test", folder / "good.npz", *FAST, "--quiet", TTY_COMPATIBLE="1").stderr == ""
+    assert run("test", folder / "good.npz", *FAST, "--quiet", **terminal).stderr == ""
 
 
 @pytest.mark.parametrize(
@@ -341,7 +342,8 @@ def test_progress_goes_to_stderr_only(folder):
         # Too little is done to tell.
         (((1, 0), (2, 1), (13, 39), (24, 401)), ["2% done", "20% done, about 88 s left"]),
         (((12, 100), (24, 100)), ["5% done", "5% done"]),
-        (((2, 100), (24, 2000)), ["100% done, about 0 s left"]),
+        (((2, 100), (24, 2000)), ["100% done, about 1 s left"]),
+        (((1, 1), (1001, 41)), ["2% done, about 14 hours left"]),
     ],
 )
 def test_a_log_is_told_now_and_then_how_long_the_rest_takes(reports, said, monkeypatch, capsys):

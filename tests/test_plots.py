@@ -293,6 +293,11 @@ def test_one_classifier_is_drawn_once_even_if_it_is_certain(labels):
     assert set(legend_of(ax)) == said
 
 
+def test_a_seed_by_another_name_is_answered_with_its_own():
+    with pytest.raises(TypeError, match="no argument `random_state`; the seed is called `rng`"):
+        plots.reliability(PROBS, LABELS, random_state=0)
+
+
 def test_the_class_is_named_as_typed_and_one_that_is_not_there_is_refused():
     classifiers = hc.ClassifierSet(PROBS, classes=["a", "$b$", "c"])
     ax = plots.reliability(classifiers, np.array(["a", "$b$", "c"])[LABELS], class_index=1)

@@ -534,3 +534,9 @@ def test_every_colour_of_a_drawing_follows_the_page(opened):
     colours = {each for each in used if '"#' in each}
     assert len(colours) >= 8
     assert [each for each in colours if each not in style] == []
+
+
+@pytest.mark.parametrize("other", [np.zeros((2, 3)), [1], None, {}, {"a": 1}])
+def test_what_is_no_assessment_is_refused(other):
+    with pytest.raises(hc.InvalidInputError, match=r"must be what `hullcal\.assess` gave; got"):
+        hc.report.render(other)

@@ -87,13 +87,11 @@ def test_a_level_that_is_none_is_refused(alpha):
 
 
 @pytest.mark.parametrize("end", [0, 1])
-def test_too_close_to_call_means_that_alpha_is_inside_the_interval(end):
+def test_borderline_means_that_alpha_is_inside_the_interval(end):
     at = result().pvalue_interval[end]
     beyond = [-1e-9, 1e-9][end]
-    assert result(alpha=at).too_close_to_call
-    assert result(alpha=at - beyond).too_close_to_call
-    assert not result(alpha=at + beyond).too_close_to_call
     assert result(alpha=at).headline == "Borderline"
+    assert result(alpha=at - beyond).headline == "Borderline"
     assert result(alpha=at + beyond).headline != "Borderline"
 
 
@@ -185,7 +183,7 @@ def test_a_note_that_is_none_is_refused(note):
 
 
 def test_a_note_is_a_code_and_figures_with_a_sentence_made_of_them():
-    words = "3 of 120 rows were renormalised (largest deviation 0.0002)"
+    words = "3 of 120 rows were renormalised, every member counted (largest deviation 0.0002)"
     assert RENORMALISED.to_dict() == {
         "code": "renormalised",
         "text": words,
@@ -284,7 +282,7 @@ def test_the_whole_text_of_a_set_that_is_not_rejected():
     assert str(found) == "\n".join(
         [
             "Not rejected (p = 0.15, ece_conf): no evidence against a calibrated combination; the best "
-            "calibrated is off by 12.5 points.",
+            "combination is off by 12.5 points.",
             "  hypothesis   the convex hull of the members contains a calibrated classifier",
             "  p-value      0.15 (95 % Monte Carlo interval 0.013 to 0.331)",
             "  statistic    ece_conf = 0.18 (critical value inf at alpha = 0.01)",
@@ -295,7 +293,8 @@ def test_the_whole_text_of_a_set_that_is_not_rejected():
             "  run          null recentered; minimizer pairwise, 6000 evaluations; 19 resamples; seed "
             "1267650600228229401496703205377",
             "  data         120 rows, 3 members, 4 classes",
-            "  note         3 of 120 rows were renormalised (largest deviation 0.0002)",
+            "  note         3 of 120 rows were renormalised, every member counted (largest deviation "
+            "0.0002)",
             "  note         from_logits=True, though every row was a probability vector already",
             "Failing to reject does not prove calibration.",
         ]

@@ -39,8 +39,8 @@ plt.show()
 
 # %%
 # **Answer.** Not rejected: the statistic lies among the values that a calibrated hull would give. That
-# is no proof, since a small error takes more rows to detect. The average of the trees, which is what
-# ``predict_proba`` gives, is a different classifier, and the test of it alone rejects it:
+# does not prove calibration, since a small error takes more rows to detect. The average of the trees,
+# which is what ``predict_proba`` gives, is a different classifier, and the test of it alone rejects it:
 
 average = hc.calibration_test(trees.mean(), labels, n_resamples=199, rng=0)
 print(f"{average.hypothesis}: p = {average.pvalue:.3g}")

@@ -2,7 +2,7 @@
 May I bring my own measure?
 ===========================
 
-Any function of predictions and labels will do. It is evaluated as plain Python, so it costs more
+Any function of predictions and labels is accepted. It is evaluated as plain Python, so it costs more
 than the compiled ones; the page on extending shows how to write one that does not.
 """
 
@@ -27,8 +27,8 @@ def error_among_the_unsuspicious(probs, labels):
 
 
 # %%
-# It is passed like a name. A plain function has no residual vector, so any null will do but
-# ``recentered``.
+# It is passed like a name. A plain function has no residual vector, so every null but
+# ``recentered`` can be used.
 
 X, y = load_breast_cancer(return_X_y=True)
 X, X_new, y, y_new = train_test_split(

@@ -156,8 +156,8 @@ def assess(
                     )
                     for test, folder in zip(tests, folders, strict=True)
                 ]
-                told = _within(report, f"{name}: ") if several else report
-                found[name] = _assessed(data, tests, loops, alpha, told)
+                whose = f"{name}: " if several else ""
+                found[name] = _assessed(data, tests, loops, alpha, report, whose)
     return found if several else found[""]
 
 
@@ -253,6 +253,7 @@ def _assessed(
     loops: Sequence[Loop],
     alpha: float,
     report: Progress,
+    whose: str,
 ) -> Assessment:
     """Answers with the size of effects, and with what could have been detected where nothing was."""
     # What cannot be run is refused before the first test, not after hours of them.
@@ -264,8 +265,12 @@ def _assessed(
                 settled(test.data, test.measure, test.null, test.minimizer)
     total = float(sum(test.work for test in tests)) * loops[0].n_resamples
     before, found = 0.0, dict[str, list[Tested]]()
+
+    def part(done: int, _: int) -> None:
+        """Tell the progress of the test that runs as a part of all."""
+        report(f"{whose}{test}", before + test.work * done, total)
+
     for test, loop in zip(tests, loops, strict=True):
-        part = _part_of(report, str(test), before, test.work, total)
         part(0, 0)
         found.setdefault(test.question, []).append(test.run(loop, alpha, part))
         before += test.work * loop.n_resamples
@@ -307,19 +312,21 @@ def _detections(
         level, null_values = first.alpha / len(answer.results), answer.result.null_distribution
         critical[name] = float(np.quantile(null_values, 1.0 - level, method="higher"))
 
+    implying = {each.question for name in unclear for each in answers[name].implied_by}
+
     def rejected(begin: int) -> dict[str, NDArray[np.bool_]]:
         streams = (np.random.default_rng([first.seed, begin + draw]) for draw in range(_TOGETHER))
         labels = np.array([draw_labels(truth, stream) for stream in streams], dtype=np.int32)
-        own = {
-            name: np.array(
-                [not pvalues.exceeds(critical[name], t) for t in test.statistics(labels, first.seed)]
-            )
-            for name, test in deciding.items()
-        }
-        return {
-            name: np.all([own[name], *(own[each.question] for each in answer.implied_by)], axis=0)
-            for name, answer in answers.items()
-        }
+        found: dict[str, NDArray[np.bool_]] = {}
+        # What implies others comes first, so the search for a combination is often spared.
+        for name in (name for name in answers if name in implying.union(unclear)):
+            implied_by = (found[each.question] for each in answers[name].implied_by)
+            found[name] = np.logical_and.reduce([np.ones(_TOGETHER, dtype=bool), *implied_by])
+            left = np.flatnonzero(found[name])
+            if len(left):
+                statistics = deciding[name].statistics(labels[left], first.seed)
+                found[name][left] = [not pvalues.exceeds(critical[name], t) for t in statistics]
+        return found
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HullcalWarning)  # each was said of the data
@@ -412,9 +419,23 @@ def _listed(given: Any, parameter: str) -> list[Any]:
 
 def _several(probs: Any) -> bool:
     """Whether these are several sets by name; arrays (N, K) by name are the members of one."""
-    if not isinstance(probs, Mapping) or not probs:
+    if not isinstance(probs, Mapping):
         return False
-    return all(isinstance(v, ClassifierSet) or np.ndim(v) == 3 for v in probs.values())
+    sets = [
+        isinstance(each, ClassifierSet)
+        or np.ndim(each) == 3
+        # A data frame of several members, in columns such as forest:cat.
+        or any(set(str(name)) & set(":/") for name in getattr(each, "columns", ()))
+        for each in probs.values()
+    ]
+    if any(sets) and not all(sets):
+        members = [str(name) for name, is_set in zip(probs, sets, strict=True) if not is_set]
+        raise InvalidInputError(
+            "`probs` by name must be several sets (rows, members, classes), or the members (rows, "
+            f"classes) of one; got both, members such as {members[0]!r:.80}. Make those sets by "
+            "`hullcal.ClassifierSet`."
+        )
+    return any(sets)
 
 
 def _names(probs: Mapping[Any, Any]) -> list[str]:
@@ -438,17 +459,6 @@ def _reporting(progress: bool | Progress) -> Iterator[Progress]:
 
     with reporting(progress, "tests") as report:
         yield lambda _, done, total: None if report is None else report(int(done), int(total))
-
-
-def _within(report: Progress, name: str) -> Progress:
-    return lambda what, done, total: report(f"{name}{what}", done, total)
-
-
-def _part_of(
-    progress: Progress, what: str, before: float, work: float, total: float
-) -> Callable[[int, int], None]:
-    """What tells the progress of one test as a part of all."""
-    return lambda done, _: progress(what, before + work * done, total)
 
 
 def _folders(place: Path | None, tests: Sequence[_Test]) -> list[Path | None]:

@@ -46,8 +46,9 @@ class Detection(NamedTuple):
     n_needed: int | None
 
     def __str__(self) -> str:
+        rows = "row detects" if self.n_samples == 1 else "rows detect"
         return (
-            f"{self.n_samples:,} rows detect a temperature of {self.temperature:g} (an error of "
+            f"{self.n_samples:,} {rows} a temperature of {self.temperature:g} (an error of "
             f"{100 * self.error:.1f} points) with power {self.power:.2f}"
         )
 

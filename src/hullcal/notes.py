@@ -9,8 +9,8 @@ from typing import Any
 #: The sentence of each code; data fill its gaps.
 _TEXTS = {
     "clipped": "{n_values} of the probabilities {were} outside [0, 1] by at most {slack:.0e}; clipped",
-    "renormalised": "{n_rows} of {of_rows} rows {were} renormalised "
-    "(largest deviation {deviation:.1g})",
+    "renormalised": "{n_rows} of {of_rows} rows {were} renormalised, every member "
+    "counted (largest deviation {deviation:.1g})",
     "sums_left": "row sums were left as they came, within {precision} rounding "
     "(largest deviation {deviation:.1g})",
     "needless_logits": "from_logits=True, though every row was a probability vector already",
@@ -26,6 +26,8 @@ _TEXTS = {
     "maximum-likelihood combination instead of rows",
     "largest_pvalue": "null maximized: weights and statistic are where the p-value is largest",
 }
+#: What was done to the predictions, which is no matter of one test.
+OF_INPUT = {"clipped", "renormalised", "sums_left", "needless_logits"}
 
 
 @dataclass(frozen=True)

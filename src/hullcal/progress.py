@@ -33,8 +33,9 @@ def bar() -> Iterator[Callable[[str, float, float], None] | None]:
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
-    # A notebook is no terminal to rich, which draws a widget there.
-    if not (console.is_terminal or console.is_jupyter):
+    # A notebook is no terminal to rich, which draws a widget there. A terminal that knows no control
+    # characters would show nothing.
+    if console.is_dumb_terminal or not (console.is_terminal or console.is_jupyter):
         # Into a file or a pipe a bar would only write blank lines, and before rich 14.3 so does
         # one that is disabled.
         yield None

@@ -99,7 +99,7 @@ class MinimizeResult(Result):
         The measure at `weights`.
     n_evaluations : int
     converged : bool
-        Whether the search could not improve the point by its own steps; no proof of a global minimum.
+        Whether no step of the search improves the point; that does not prove a global minimum.
     measure, minimizer : str
     settings : dict
         Settings of measure and minimizer.
@@ -186,12 +186,6 @@ class _Tested(Result):
     def decide(self, alpha: float) -> bool:
         """Whether the hypothesis is rejected at any level, from the same run."""
         return self.pvalue <= check_fraction(alpha, "alpha")
-
-    @property
-    def too_close_to_call(self) -> bool:
-        """Whether more resamples could change the decision."""
-        low, high = self.pvalue_interval
-        return self.n_resamples > 0 and low <= self.alpha <= high
 
     @property
     def headline(self) -> str:
@@ -320,8 +314,7 @@ class CalibrationTestResult(_Tested):
     n_evaluations : int
         Evaluations of the measure in the search of the data and in all replicates together.
     converged : bool
-        Whether the search on the data could not improve the point by its own steps; no proof of a
-        global minimum.
+        Whether no step of the search improves the point; that does not prove a global minimum.
     seed : int
         Gives the same result again as `rng`.
     n_samples, n_classes : int

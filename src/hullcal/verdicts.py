@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import textwrap
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from hullcal import io, uncertainty
 from hullcal._validation import InvalidInputError
 from hullcal.effects import TARGET, Detection, Effect
+from hullcal.notes import OF_INPUT, Note
 from hullcal.objectives.opening import LabelledSet
 from hullcal.plots import reliability
 from hullcal.plots.canvas import as_svg
@@ -28,6 +28,7 @@ from hullcal.words import (
     REJECTED,
     Verdict,
     headline,
+    in_columns,
     in_html,
     measure_in_words,
     plural,
@@ -52,7 +53,7 @@ HEADS = {"average": "average", "calibrated": "some combination", "truth": "truth
 ONE_CLASSIFIER = {
     "average": "Is the classifier calibrated?",
     "calibrated": "Is the classifier calibrated?",
-    "truth": "Do labels follow the classifier?",
+    "truth": "Are its probabilities the true ones?",
 }
 #: Headlines in the order in which they decide.
 _DECIDING = (IMPOSSIBLE, REJECTED, BORDERLINE, INCONCLUSIVE, NOT_REJECTED)
@@ -109,7 +110,7 @@ class Answer:
                 of_other, word, _ = other._shown[i if same else other._deciding]
                 if of_other > p:
                     p, lent = of_other, word
-                    whose = f", that of the {other.question}; alone {own:.3g} by"
+                    whose = f", raised to that of the {other.question}; alone {own:.3g} by"
             word = headline(result, p)
             if lent is not None and IMPOSSIBLE not in (word, lent):
                 word = lent
@@ -161,7 +162,7 @@ class Answer:
         return (
             None
             if quality is None
-            else f"{'it' if average else 'the best calibrated'} is {quality}"
+            else f"{'it' if average else 'the best combination'} is {quality}"
         )
 
     @property
@@ -273,7 +274,6 @@ class Assessment:
     @property
     def labels(self) -> NDArray[np.int32]:
         """The labels, if they are in memory."""
-        assert self.classifiers is not None
         assert self.data.labels is not None
         return self.data.labels
 
@@ -283,24 +283,31 @@ class Assessment:
         return uncertainty.summary(self.classifiers)
 
     @property
-    def weights(self) -> NDArray[np.float64]:
-        """The best combination by the first measure; else the likeliest, or that of the average."""
-        for question in ("calibrated", "truth"):
-            if question in self.answers:
-                return self.answers[question].results[0].weights
-        return np.full(self.data.n_members, 1.0 / self.data.n_members)
+    def combination(self) -> Tested | None:
+        """The test that found the best combination by the first measure, or the likeliest, if any did."""
+        searched = self.answers.get("calibrated", self.answers.get("truth"))
+        return None if searched is None or self.data.n_members == 1 else searched.results[0]
 
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """Those of `combination`, or of the average where none was searched."""
+        mean = np.full(self.data.n_members, 1.0 / self.data.n_members)
+        return mean if self.combination is None else self.combination.weights
+
+    @property
     def notes(self) -> list[str]:
-        """What to know beside the numbers; if not of all tests, of which."""
-        said: dict[str, list[str]] = {}
+        """What to know beside the numbers; if it is neither of the input nor of all tests, of which."""
+        said: dict[Note, list[str]] = {}
         for question, answer in self.answers.items():
             for result in answer.results:
                 for note in result.notes:
                     if note.code == "stopped":  # as asked, and the number of resamples tells
                         continue
-                    said.setdefault(note.text, []).append(f"{question}, {measure_in_words(result)}")
+                    said.setdefault(note, []).append(f"{question}, {measure_in_words(result)}")
         return [
-            note if len(who) == len(self.results) else f"{'; '.join(who)}: {note}"
+            f"{'; '.join(who)}: {note}"
+            if note.code not in OF_INPUT and len(who) < len(self.results)
+            else str(note)
             for note, who in said.items()
         ]
 
@@ -396,7 +403,7 @@ class Assessments(dict[str, Assessment]):
         return "\n\n".join([self.table(), *parts])
 
     def __repr__(self) -> str:
-        return f"<Assessments of {', '.join(self)}>"
+        return self.table()
 
     def _repr_html_(self) -> str:
         cells = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in self._rows)
@@ -409,15 +416,6 @@ def _wrapped(text: str, indent: str) -> list[str]:
     return textwrap.wrap(text, 100, initial_indent=indent, subsequent_indent=" " * len(indent))
 
 
-def in_columns(rows: Sequence[Sequence[str]]) -> str:
-    """Cells under each other, to the left."""
-    widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )
-
-
 def advice(answers: dict[str, Answer], effect: Effect | None) -> tuple[str, ...]:
     """What to do next, the most important first."""
     steps: list[str] = []
@@ -426,7 +424,7 @@ def advice(answers: dict[str, Answer], effect: Effect | None) -> tuple[str, ...]
     if isinstance(truth, TruthTestResult) and truth.impossible:
         steps.append(
             f"Check the labels of {rows_in_words(truth.impossible)} (counted from 0): their probability "
-            "is 0 under every member."
+            "is 0 under every member. If they are right, the members are too certain."
         )
     off = [name for name, head in heads.items() if head in (REJECTED, IMPOSSIBLE)]
     if effect is not None and "average" in off:
@@ -468,7 +466,7 @@ def advice(answers: dict[str, Answer], effect: Effect | None) -> tuple[str, ...]
 def _repairs(effect: Effect, *, calibrated: bool, members: tuple[str, ...] | None) -> list[str]:
     """Two ways to better probabilities: a temperature, and weights."""
     average, best = effect.average, effect.combination
-    whose = "average" if best is not None else "classifier"
+    whose = "average" if len(effect.weights) > 1 else "classifier"
     if average.temperature > _MISLEADING:
         return [
             "Check that labels and classes are in the same order: the predictions say next to nothing "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,6 +53,18 @@ def printable(text: str) -> str:
 def plural(n: int, noun: str) -> str:
     """A noun as it stands behind a number."""
     return noun if n == 1 else f"{noun}{'es' if noun.endswith('ch') else 's'}"
+
+
+def in_columns(rows: Sequence[Sequence[str]], *, numbers: bool = False) -> str:
+    """Cells under each other, to the left; or to the right, but for the first column."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if numbers and c else cell.ljust(width)
+            for c, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
 
 
 def weights_in_words(weights: NDArray[np.float64], members: tuple[str, ...] | None) -> str:
@@ -215,7 +228,7 @@ def _size(result: Any) -> str:
             else "the combination that fits the labels best is"
         )
         return f"{whose} {result.direction} (temperature {result.temperature:.2f})"
-    whose = "the best calibrated is" if result.hypothesis in (CALIBRATED, TRUTH) else "it is"
+    whose = "the best combination is" if result.hypothesis in (CALIBRATED, TRUTH) else "it is"
     if result.measure not in IN_POINTS:
         return f"{result.measure} = {result.minimum:.3g}"
     return f"{whose} off by {100 * result.minimum:.1f} points"

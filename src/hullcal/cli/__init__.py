@@ -86,7 +86,10 @@ _EXAMPLES = """hullcal tests whether a set of classifiers is calibrated. Three w
 )
 @click.pass_context
 def main(context: click.Context) -> None:
-    """Is a set of classifiers calibrated: its average, some combination of it, and is the truth inside?
+    """Test whether a set of classifiers, an ensemble, gives probabilities that can be trusted.
+
+    Three questions: is the plain average of its members calibrated, is some weighted average, and does
+    their convex hull contain the true probabilities?
 
     Start with `hullcal test FILE`, or with `hullcal demo` if there is no file yet.
     """

@@ -414,19 +414,6 @@ def command_line(seed: int) -> str:
     return shlex.join(["hullcal", name, *words])
 
 
-def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Cells under their headings, the first column to the left and the others to the right."""
-    lines = [list(header), *(list(row) for row in rows)]
-    widths = [max(len(line[c]) for line in lines) for c in range(len(header))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if c == 0 else cell.rjust(width)
-            for c, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
-
-
 # Messages
 
 _PARAMETER = re.compile(r"`(\w+)(?:=([^`]*))?`")

@@ -17,12 +17,12 @@ from hullcal.cli.options import (
     Files,
     Output,
     as_options,
-    columns,
     command_line,
     csv_text,
     in_options,
 )
 from hullcal.cli.running import REJECTED, tell, working
+from hullcal.words import in_columns
 
 
 @click.command("weights", cls=options.Command)
@@ -61,7 +61,7 @@ def sizes(*, files: Files, out: Output, n_jobs: int, quiet: bool) -> None:
     units = uncertainty.UNITS
     rows = [[name, f"{found[name]:.4g}", unit] for name, unit in units.items()]
     out.show(
-        table=lambda: columns(["size", "mean", "unit"], rows),
+        table=lambda: in_columns([["size", "mean", "unit"], *rows], numbers=True),
         json=lambda: json.dumps({**found, "units": units}, indent=2),
         csv=lambda: csv_text([found]),
     )

@@ -214,6 +214,14 @@ def working(*, quiet: bool) -> Iterator[Report]:
         yield report
 
 
+def lasting(seconds: float) -> str:
+    """A time in the unit that suits it."""
+    for unit, size in (("hours", 3600.0), ("min", 60.0)):
+        if seconds >= 1.5 * size:
+            return f"about {seconds / size:.0f} {unit}"
+    return f"about {max(seconds, 1.0):.0f} s"
+
+
 def _spoken() -> Report:
     """A line now and then, for logs: what is computed, and how long the rest may take."""
     last = time.monotonic()
@@ -231,7 +239,7 @@ def _spoken() -> Report:
             left = ""
             if now - begin >= _SILENCE and done >= _SHARE * total and done > before:
                 rest = (now - begin) * (total - done) / (done - before)
-                left = f", about {rest:.0f} s left"
+                left = f", {lasting(rest)} left"
             say(f"{what}: {done / total:.0%} done{left}")
 
     return report

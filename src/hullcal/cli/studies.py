@@ -15,9 +15,10 @@ import click
 
 from hullcal._validation import refusal
 from hullcal.cli import options
-from hullcal.cli.options import Files, Output, as_options, columns, csv_text
+from hullcal.cli.options import Files, Output, as_options, csv_text
 from hullcal.cli.running import resumable, tell, working
 from hullcal.io.source import Source
+from hullcal.words import in_columns
 
 #: A test is named as a whole.
 _PARTS: dict[str, Any] = dict.fromkeys(("measure", "null", "minimizer"), "--test")
@@ -197,7 +198,7 @@ def _table(grid: Any, rows: list[dict[str, Any]]) -> str:
             f"{grid.n_datasets} data sets a cell, {grid.n_resamples} resamples a test, "
             f"seed {grid.seed}",
             "",
-            columns(header, lines),
+            in_columns([header, *lines], numbers=True),
         ]
     )
 

@@ -12,13 +12,13 @@ import click
 from hullcal import io
 from hullcal._validation import refusal
 from hullcal.cli import options
-from hullcal.cli.options import Files, Output, as_options, columns, command_line, in_options
-from hullcal.cli.running import REJECTED, resumable, tell, working
+from hullcal.cli.options import Files, Output, as_options, command_line, in_options
+from hullcal.cli.running import REJECTED, lasting, resumable, tell, working
 from hullcal.io.journal import LOCK
 from hullcal.io.reading import read_labels
 from hullcal.io.source import Source
 from hullcal.io.stores import open_store
-from hullcal.words import measure_in_words, plural, printable, weights_in_words
+from hullcal.words import in_columns, measure_in_words, plural, printable, weights_in_words
 
 #: Seconds on this machine beyond which `--measure all` leaves a measure out.
 _LONG = 60.0
@@ -27,7 +27,7 @@ _LONG = 60.0
 @click.command(
     "test",
     cls=options.Command,
-    short_help="Is the average calibrated, some combination, the truth inside?",
+    short_help="Answer the three questions for the predictions of a file.",
 )
 @options.reads_files
 @options.named(
@@ -110,8 +110,8 @@ def test(
     """Is the plain average calibrated? Is some combination? Does the hull contain the truth?
 
     FILE holds predictions of shape (rows, members, classes) and labels: .npz with the keys probs and
-    labels, .npy, .csv, .parquet, .zarr, .h5 or .safetensors; - is standard input. Predictions must
-    be on rows that no member was fitted to.
+    labels, .npy, .csv, .parquet, .zarr, .h5 or .safetensors; - is standard input. A .csv has a line for
+    each row, with columns member:class and label. No member may have been fitted to these rows.
 
     \b
     hullcal test predictions.npz
@@ -183,21 +183,13 @@ def _affordable(
         for name, measure in known.items()
     }
     kept = tuple(name for name, seconds in times.items() if seconds <= _LONG or name in named)
-    left = [f"{name} ({_lasting(times[name])})" for name in times if name not in kept]
+    left = [f"{name} ({lasting(times[name])})" for name in times if name not in kept]
     if not quiet:
-        lasting = _lasting(sum(times[name] for name in kept))
-        tell(f"{len(kept)} {plural(len(kept), 'measure')}, {lasting} at most")
+        whole = lasting(sum(times[name] for name in kept))
+        tell(f"{len(kept)} {plural(len(kept), 'measure')}, {whole} at most")
         if left:
             tell(f"left out, as they take longer: {', '.join(left)}; name them to run them")
     return kept
-
-
-def _lasting(seconds: float) -> str:
-    """A time in the unit that suits it."""
-    for unit, size in (("hours", 3600.0), ("min", 60.0)):
-        if seconds >= 1.5 * size:
-            return f"about {seconds / size:.0f} {unit}"
-    return f"about {max(seconds, 1.0):.0f} s"
 
 
 def _backend(
@@ -264,7 +256,7 @@ def _table(found: Any, *, verbose: bool) -> str:
     said = in_options(found.summary()).replace(
         found.described, f"{found.described}; alpha {first.alpha:g}, seed {first.seed}", 1
     )
-    lines = [said, *(f"Note: {note}" for note in found.notes())]
+    lines = [said, *(f"Note: {note}" for note in found.notes)]
     return "\n".join([*lines, "", _figures(found)] if verbose else lines)
 
 
@@ -285,7 +277,7 @@ def _figures(found: Any) -> str:
                     *(str(result.n_resamples), headline),
                 ]
             )
-    shown = columns(header, rows)
+    shown = in_columns([header, *rows], numbers=True)
     if found.data.n_members == 1:
         return shown
     return f"{shown}\n\nBest weights: {weights_in_words(found.weights, found.data.members)}"

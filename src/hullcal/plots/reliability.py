@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hullcal import binning
-from hullcal._validation import check_fraction, check_integer, check_seed, refusal
+from hullcal._validation import check_fraction, check_integer, check_seed, refusal, takes_rng
 from hullcal.binning import ReliabilityTable
 from hullcal.plots.canvas import (
     BLACK,
@@ -209,6 +209,7 @@ def _consistency_band(
     return low, high
 
 
+@takes_rng
 def reliability(
     probs: ArrayLike | ClassifierSet,
     labels: ArrayLike,

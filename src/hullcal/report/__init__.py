@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from hullcal._validation import refusal
 from hullcal.assessment import Assessment
 from hullcal.io.results import versions
-from hullcal.report.figures import ROWS, class_gaps, class_name, combination, figures, some_rows
+from hullcal.report.figures import ROWS, class_gaps, class_name, figures, some_rows
 from hullcal.results import CalibrationTestResult
 from hullcal.uncertainty import UNITS
 from hullcal.verdicts import QUESTIONS
@@ -51,7 +52,11 @@ def render(
     style, template = (
         room.joinpath(name).read_text(encoding="utf-8") for name in ("style.css", "page.html")
     )
-    named = {"": assessments} if isinstance(assessments, Assessment) else dict(assessments)
+    named: Any = {"": assessments} if isinstance(assessments, Assessment) else assessments
+    each_is = [isinstance(each, Assessment) for each in getattr(named, "values", list)()]
+    if not all(each_is) or not each_is:
+        rule, came = "must be what `hullcal.assess` gave", type(assessments).__name__
+        raise refusal("assessments", rule, came, "Call `hullcal.assess` first.")
     # Whatever came from users reaches the page through these two alone: as printable characters,
     # and escaped.
     environment = Environment(
@@ -88,8 +93,8 @@ def _questions(assessments: Iterable[Assessment]) -> dict[str, str]:
 
 def _part(name: str, assessment: Assessment) -> dict[str, Any]:
     """What the template shows of one set."""
-    classifiers, found = assessment.classifiers, combination(assessment)
-    weights = None if found is None else found[1].weights
+    classifiers, best = assessment.classifiers, assessment.combination
+    weights = None if best is None else best.weights
     gaps = class_gaps(*some_rows(assessment), weights)
     # Of one classifier there is nothing to combine, and no size.
     several = classifiers.n_members > 1
@@ -132,7 +137,7 @@ def _facts(assessment: Assessment) -> dict[str, str]:
 
 
 def _notes(assessment: Assessment) -> list[str]:
-    notes = assessment.notes()
+    notes = assessment.notes
     if assessment.data.n_members > 1 and assessment.sizes.approximated:
         notes.append(
             "the generalised Hartley measure merges the less probable of more than 16 classes"

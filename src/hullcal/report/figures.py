@@ -12,6 +12,7 @@ from hullcal import plots
 from hullcal.assessment import Assessment
 from hullcal.binning import event_table
 from hullcal.plots.canvas import as_svg
+from hullcal.results import TruthTestResult
 from hullcal.sets import ClassifierSet
 from hullcal.verdicts import Tested
 from hullcal.words import measure_in_words, printable
@@ -23,21 +24,6 @@ if TYPE_CHECKING:
 ROWS = 20_000
 #: Classes with a diagram of their own, by gap.
 _RANKS = ("largest", "2nd largest")
-
-
-def combination(assessment: Assessment) -> tuple[str, Tested] | None:
-    """The combination shown beside the average: its name, and the test that found it.
-
-    The best calibrated by the first measure, or the likeliest; None where only an average was tested.
-    """
-    names = {
-        "calibrated": "best calibrated combination",
-        "truth": "combination that fits the labels best",
-    }
-    for question, name in names.items():
-        if question in assessment.answers and assessment.data.n_members > 1:
-            return name, assessment.answers[question].results[0]
-    return None
 
 
 class ClassGap(NamedTuple):
@@ -96,8 +82,10 @@ def figures(
 def _drawn(assessment: Assessment, gaps: list[ClassGap]) -> Iterator[tuple[str, Axes, str]]:
     classifiers, labels = some_rows(assessment)
     several = classifiers.n_members > 1
-    name, best = combination(assessment) or ("", None)
+    best = assessment.combination
     weights = None if best is None else best.weights
+    likeliest = isinstance(best, TruthTestResult)
+    name = "combination that fits the labels best" if likeliest else "best calibrated combination"
     whose = "the plain average, each member faint," if several else "the classifier"
     yield (
         "argument",
