@@ -297,6 +297,23 @@ def test_the_command_appends_files_to_a_state(tmp_path):
     assert isinstance(missing.exception, hc.InvalidInputError)
 
 
+def test_the_command_refuses_another_level_than_that_of_the_state(tmp_path):
+    file, state = tmp_path / "0.npz", tmp_path / "s.npz"
+    np.savez(file, **dict(zip(("probs", "labels"), batch(0), strict=True)))
+
+    def run(*how):
+        return CliRunner().invoke(main, ["monitor", str(state), *how], standalone_mode=False)
+
+    run(str(file), "--alpha", "0.01", "--alarm-every", "50")
+    before = state.read_bytes()
+    for option, other in (("--alpha", "0.05"), ("--alarm-every", "1000")):
+        refused = run(str(file), option, other).exception
+        assert isinstance(refused, hc.InvalidInputError)
+        assert f"`{option}` was settled" in str(refused)
+    assert state.read_bytes() == before
+    assert "rejects at 0.01" in run(str(file), "--alpha", "0.01", "--alarm-every", "50").output
+
+
 def test_the_command_reads_files_as_the_others_do(tmp_path):
     probs, labels = batch(0)
     names = np.array(["cat", "dog", "owl"])
