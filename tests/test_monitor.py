@@ -61,6 +61,18 @@ def test_a_late_change_is_detected_sooner_than_by_all_rows():
     assert monitor.detector > monitor.evalue
 
 
+def test_a_change_after_a_long_valid_past_is_learned_from_its_first_rows():
+    # Predictors of the latest 4,096 rows alone, most of them old, raise no alarm so soon.
+    rng = np.random.default_rng(0)
+    monitor = hc.Monitor(n_members=3, n_classes=3)
+    for number in range(31):
+        probs = rng.dirichlet(np.ones(3), size=(100, 3))
+        law = probs.mean(axis=1) ** (1.0 if number < 25 else 0.3)
+        monitor.update(probs, hc.simulation.draw_labels(law, rng))
+        assert not (monitor.alarm and number < 25)
+    assert monitor.alarm
+
+
 def test_batches_of_one_row_and_a_batch_with_impossible_labels():
     probs, labels = batch(0, n=15)
     one_by_one = watched((probs[i : i + 1], labels[i : i + 1]) for i in range(15))
@@ -192,9 +204,9 @@ def test_what_is_no_state_is_refused(tmp_path):
         ("recent", (0, 0, 0), np.nan),
         ("chances", (0, 0), -0.1),
         ("numerators", 0, np.nan),
-        ("predictors", 5, np.inf),
+        ("predictors", (0, 5), np.inf),
         ("starts", (1, 0), 7e9),
-        ("starts", (1, 5), -1.0),
+        ("starts", (1, 9), -1.0),
         ("starts", (1, -1), np.nan),
         ("history", (0, 1), np.nan),
     ):
