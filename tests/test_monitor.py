@@ -61,6 +61,18 @@ def test_a_late_change_is_detected_sooner_than_by_all_rows():
     assert monitor.detector > monitor.evalue
 
 
+def test_a_change_after_a_long_valid_past_is_learned_from_its_first_rows():
+    # Predictors of the latest 4,096 rows alone, most of them old, raise no alarm so soon.
+    rng = np.random.default_rng(0)
+    monitor = hc.Monitor(n_members=3, n_classes=3)
+    for number in range(31):
+        probs = rng.dirichlet(np.ones(3), size=(100, 3))
+        law = probs.mean(axis=1) ** (1.0 if number < 25 else 0.3)
+        monitor.update(probs, hc.simulation.draw_labels(law, rng))
+        assert not (monitor.alarm and number < 25)
+    assert monitor.alarm
+
+
 def test_batches_of_one_row_and_a_batch_with_impossible_labels():
     probs, labels = batch(0, n=15)
     one_by_one = watched((probs[i : i + 1], labels[i : i + 1]) for i in range(15))
@@ -192,9 +204,9 @@ def test_what_is_no_state_is_refused(tmp_path):
         ("recent", (0, 0, 0), np.nan),
         ("chances", (0, 0), -0.1),
         ("numerators", 0, np.nan),
-        ("predictors", 5, np.inf),
+        ("predictors", (0, 5), np.inf),
         ("starts", (1, 0), 7e9),
-        ("starts", (1, 5), -1.0),
+        ("starts", (1, 9), -1.0),
         ("starts", (1, -1), np.nan),
         ("history", (0, 1), np.nan),
     ):
@@ -295,6 +307,23 @@ def test_the_command_appends_files_to_a_state(tmp_path):
     assert isinstance(run(main, ["monitor", state, state]).exception, hc.InvalidInputError)
     missing = run(main, ["monitor", str(tmp_path / "none.npz")])
     assert isinstance(missing.exception, hc.InvalidInputError)
+
+
+def test_the_command_refuses_another_level_than_that_of_the_state(tmp_path):
+    file, state = tmp_path / "0.npz", tmp_path / "s.npz"
+    np.savez(file, **dict(zip(("probs", "labels"), batch(0), strict=True)))
+
+    def run(*how):
+        return CliRunner().invoke(main, ["monitor", str(state), *how], standalone_mode=False)
+
+    run(str(file), "--alpha", "0.01", "--alarm-every", "50")
+    before = state.read_bytes()
+    for option, other in (("--alpha", "0.05"), ("--alarm-every", "1000")):
+        refused = run(str(file), option, other).exception
+        assert isinstance(refused, hc.InvalidInputError)
+        assert f"`{option}` was settled" in str(refused)
+    assert state.read_bytes() == before
+    assert "rejects at 0.01" in run(str(file), "--alpha", "0.01", "--alarm-every", "50").output
 
 
 def test_the_command_reads_files_as_the_others_do(tmp_path):

@@ -46,20 +46,22 @@ def n_coefficients(kind: int, n_members: int, n_classes: int) -> int:
     return (1, 1 + n_members, n_classes, n_classes * (1 + n_classes))[kind]
 
 
-def average_ratios(passes: Passes, cases: Cases, weights: Floats) -> Floats:
+def average_ratios(
+    passes: Passes, cases: Cases, weights: Floats, pool: Sums | None = None
+) -> Floats:
     r"""The logarithm of the likelihood ratio of all alternatives to a combination, averaged, by case.
 
     The average is over the families, and in each over a normal law of its coefficients whose precision
     is the ridge. With slopes :math:`s` and curvature :math:`H` of the log-likelihood at the combination
     and penalties :math:`R`, Laplace's approximation to it is
     :math:`\exp(s^\top (H + R)^{-1} s / 2) \, |I + R^{-1} H|^{-1/2}`: nothing has to be iterated.
+    `pool` is what `at_combination` found for POOL, if that is known.
     """
     found = []
     for kind in alternatives(passes.n_classes)[1:]:
-        size = n_coefficients(kind, len(passes.positions), passes.n_classes)
-        at = np.zeros((len(cases), size))
-        sums = _Sums.of(passes, cases, weights, kind, at, wanted=2)
-        found.append(sums.evidence(size, RIDGES[kind]))
+        known = pool if kind == POOL else None
+        sums = known or at_combination(passes, cases, weights, kind)
+        found.append(sums.evidence(sums.slopes.shape[1], RIDGES[kind]))
         if kind == POOL:
             # A temperature is the first coefficient of a pool, alone.
             found.append(sums.evidence(1, RIDGES[TEMPERATURE]))
@@ -68,7 +70,13 @@ def average_ratios(passes: Passes, cases: Cases, weights: Floats) -> Floats:
 
 
 def fit_alternative(
-    passes: Passes, cases: Cases, weights: Floats, kind: int, ridge: float, close: float = _CLOSE
+    passes: Passes,
+    cases: Cases,
+    weights: Floats,
+    kind: int,
+    ridge: float,
+    pool: Sums | None = None,
+    close: float = _CLOSE,
 ) -> Floats:
     r"""Coefficients of the likeliest classifier of a family around a combination of each case.
 
@@ -81,17 +89,19 @@ def fit_alternative(
         \bar p_k \exp(\beta_{k0} + \textstyle\sum_j \beta_{kj} z_j)
 
     for TEMPERATURE, POOL, CLASSES and LOGITS. Features are standardised by the root mean square of their
-    deviations from the row's mean, over all rows and classes.
+    deviations from the row's mean, over all rows and classes. `pool` is what `at_combination` found for
+    POOL, if that is known: a temperature begins there as well.
     """
     size = n_coefficients(kind, len(passes.positions), passes.n_classes)
     penalties, last = np.zeros((len(cases), size)), np.zeros((len(cases), size))
 
     def evaluated(at: Floats, which: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
-        first = not at.any()
-        given = passes, cases.only(which), weights[which], kind, at
-        sums = _Sums.of(*given, wanted=2 if first else 1)
-        if first:
-            penalties[which] = ridge * sums.squares
+        if penalties.any():
+            sums = Sums.of(passes, cases.only(which), weights[which], kind, at, wanted=1)
+        else:
+            known = pool if kind in (TEMPERATURE, POOL) else None
+            sums = known or at_combination(passes, cases, weights, kind)
+            penalties[:] = ridge * sums.squares[:, :size]
         slopes, curvature, penalty = sums.penalised(penalties[which], ridge)
         slopes -= penalty * at
         steps = np.linalg.solve(curvature, slopes[:, :, np.newaxis])[:, :, 0]
@@ -102,14 +112,20 @@ def fit_alternative(
         steps *= np.minimum(1.0, _LONGEST_STEP / np.maximum(longest, 1e-300))[:, np.newaxis]
         penalised: Floats = sums.likelihoods - (penalty * at**2).sum(axis=1) / 2.0
         left: Floats = np.where(ended, 0.0, steps)
-        return penalised, left, sums.likelihoods
+        return penalised, left, penalised
 
     coefficients, _, _ = climbed(evaluated, np.zeros(last.shape), MOST_PASSES)
     return coefficients + last
 
 
-@dataclass(frozen=True)
-class _Sums:
+def at_combination(passes: Passes, cases: Cases, weights: Floats, kind: int) -> Sums:
+    """The sums of a family where its coefficients are 0 and it is the combination."""
+    size = n_coefficients(kind, len(passes.positions), passes.n_classes)
+    return Sums.of(passes, cases, weights, kind, np.zeros((len(cases), size)), wanted=2)
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
     """What a pass tells of an alternative with some coefficients, case by case."""
 
     likelihoods: Floats
@@ -123,7 +139,7 @@ class _Sums:
     @classmethod
     def of(
         cls, passes: Passes, cases: Cases, weights: Floats, kind: int, at: Floats, *, wanted: int
-    ) -> _Sums:
+    ) -> Sums:
         job = _AlternativeSums(
             kind=kind, cases=cases, weights=weights, at=at, wanted=wanted, **common_of(passes)
         )
@@ -156,7 +172,7 @@ def log_likelihoods(
     passes: Passes, cases: Cases, weights: Floats, kind: int, coefficients: Floats
 ) -> Floats:
     """The log-likelihoods of alternatives with these coefficients, case by case."""
-    return _Sums.of(passes, cases, weights, kind, coefficients, wanted=0).likelihoods
+    return Sums.of(passes, cases, weights, kind, coefficients, wanted=0).likelihoods
 
 
 def temperature_of(coefficient: float) -> float:

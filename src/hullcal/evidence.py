@@ -17,8 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from hullcal._validation import InvalidInputError
 from hullcal.alternatives import (
+    POOL,
     TEMPERATURE,
     alternatives,
+    at_combination,
     fit_alternative,
     log_likelihoods,
     temperature_of,
@@ -58,8 +60,9 @@ class Predictors:
         rows, cases = np.array(numbers)[:, np.newaxis], Cases.first_rows(np.array(numbers))
         likeliest, n_members = fit_mixture(passes, cases).weights, len(passes.positions)
         weights = (rows * likeliest + _AT_MEAN / n_members) / (rows + _AT_MEAN)
+        pool = at_combination(passes, cases, weights, POOL)
         coefficients = [
-            fit_alternative(passes, cases, weights, kind, _RIDGES[kind], close=_CLOSE)
+            fit_alternative(passes, cases, weights, kind, _RIDGES[kind], pool, close=_CLOSE)
             for kind in alternatives(passes.n_classes)
         ]
         return cls(weights, tuple(coefficients))

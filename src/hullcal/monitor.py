@@ -37,11 +37,12 @@ from hullcal.words import (
 
 Floats = NDArray[np.float64]
 
-#: Latest rows that predictors are fitted on; older ones are forgotten, so that a change is learned.
-_RECENT = 4096
+#: Latest rows that predictors are fitted on: many, which tell small deviations, and few, which soon tell
+#: a change; and rows between two fits at most.
+_RECENT, _LATEST, _BETWEEN = 4096, 512, 256
 #: Starting times that the detector of a late change keeps, and Newton steps a batch for each.
 _STARTS, _STEPS = 12, 4
-_FORMAT = 2
+_FORMAT = 3
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class Monitor:
         self.history: list[tuple[int, float, float]] = []
         # The members' probabilities of all labels since: all that the denominator needs.
         self._chances = np.empty((0, self.n_members))
-        self._numerators = np.zeros(len(alternatives(self.n_classes)))
+        self._numerators = np.zeros(2 * len(alternatives(self.n_classes)))
         self._starts = [self._started()]
         self._seen = len(self._labels)
         self._fit()
@@ -161,8 +162,9 @@ class Monitor:
             # Predicted by what was fitted on earlier rows only.
             end = min(len(labels), begin + self._due - self._seen)
             probs, truth = members[begin:end], labels[begin:end]
-            scores = self._predictors.log_scores(_passes(probs, truth), [0], [len(truth)])
-            self._numerators = self._numerators + scores[:, 0]
+            rows = _passes(probs, truth)
+            scores = [each.log_scores(rows, [0], [len(truth)]) for each in self._predictors]
+            self._numerators = self._numerators + np.concatenate(scores)[:, 0]
             self._probs = np.concatenate([self._probs, probs])[-_RECENT:]
             self._labels = np.concatenate([self._labels, truth])[-_RECENT:]
             self._seen += end - begin
@@ -184,11 +186,14 @@ class Monitor:
 
     def _fit(self) -> None:
         """Fit the predictors to the latest rows, and say when to do so again."""
-        n = len(self._labels)
-        rows = _passes(self._probs, self._labels)
-        self._predictors = Predictors.fitted(rows, [n if n >= next_fit(0) else 0])
-        self._due = next_fit(self._seen) if self._seen else next_fit(0)
-        self._due = min(self._due, self._seen + _RECENT // 4)
+        recent = len(self._labels)
+        sizes = recent, min(recent, _LATEST)
+        fitted = {}
+        for n in set(sizes):
+            rows = _passes(self._probs[recent - n :], self._labels[recent - n :])
+            fitted[n] = Predictors.fitted(rows, [n if n >= next_fit(0) else 0])
+        self._predictors = [fitted[n] for n in sizes]
+        self._due = min(next_fit(self._seen), self._seen + _BETWEEN)
 
     def _weighed(self, start: _Start) -> _Start:
         """An e-process up to date: its bound is certified, however few steps are taken."""
@@ -247,7 +252,7 @@ class Monitor:
     @property
     def temperature(self) -> float:
         """What the likeliest combination's logits should be divided by, from the latest rows."""
-        return self._predictors.temperature
+        return self._predictors[0].temperature
 
     @property
     def impossible(self) -> tuple[int, ...]:
@@ -310,7 +315,9 @@ class Monitor:
 
     def _state(self) -> dict[str, Any]:
         numbers = self.alpha, self.alarm_every, self._seen, self._due, self._largest
-        predictors = self._predictors.weights, *self._predictors.coefficients
+        predictors = [
+            np.concatenate([each.weights, *each.coefficients], axis=1) for each in self._predictors
+        ]
         starts = [[s.row, *s.before, *s.weights, s.log_evalue] for s in self._starts]
         return {
             "numbers": np.array([_FORMAT, *numbers], dtype=np.float64),
@@ -320,7 +327,7 @@ class Monitor:
             "chances": self._chances,
             "numerators": self._numerators,
             "history": np.array(self.history, dtype=np.float64).reshape(-1, 3),
-            "predictors": np.concatenate(predictors, axis=1)[0],
+            "predictors": np.concatenate(predictors),
             "starts": np.array(starts, dtype=np.float64),
         }
 
@@ -348,23 +355,25 @@ class Monitor:
         self = cls(n_members=n_members, n_classes=n_classes, alpha=alpha, alarm_every=int(every))
         kinds = alternatives(n_classes)
         sizes = [n_members, *(n_coefficients(kind, n_members, n_classes) for kind in kinds)]
-        weights, *fitted = np.split(state["predictors"][np.newaxis], np.cumsum(sizes)[:-1], axis=1)
-        n = 1 + len(kinds)
+        n = 1 + 2 * len(kinds)
         names = json.loads(state["names"].tobytes())
         self._names = {name: each and tuple(each) for name, each in names.items()}
         self._probs, self._labels = probs, labels.astype(np.int32)
         self._chances, self._numerators = chances, numerators
         self._seen, self._due = int(seen), int(due)
         self.history = [(int(n), e, d) for n, e, d in history.tolist()]
-        self._predictors = Predictors(weights, tuple(fitted))
+        parts = [
+            np.split(each[np.newaxis], np.cumsum(sizes)[:-1], 1) for each in state["predictors"]
+        ]
+        self._predictors = [Predictors(weights, tuple(fitted)) for weights, *fitted in parts]
         self._starts = [_Start(int(s[0]), s[1:n], s[n:-1], float(s[-1])) for s in starts]
-        weights = np.vstack([weights, starts[:, n:-1]])
+        weights = np.vstack([*(each.weights for each in self._predictors), starts[:, n:-1]])
         finite = chances, numerators, state["predictors"], starts[:, :-1]
         possible = (
             form == _FORMAT,
             labels.shape == (n_kept,) and n_kept <= _RECENT and labels.dtype.kind == "i",
-            chances.shape == (n_rows, n_members) and numerators.shape == (len(kinds),),
-            state["predictors"].shape == (sum(sizes),) and starts.shape[1] == n + n_members + 1,
+            chances.shape == (n_rows, n_members) and numerators.shape == (n - 1,),
+            state["predictors"].shape == (2, sum(sizes)) and starts.shape[1] == n + n_members + 1,
             starts[0, 0] == 0 and (np.diff(starts[:, 0]) > 0).all() and starts[-1, 0] <= n_rows,
             due > seen >= n_kept and largest == self._largest,
             all(np.isfinite(array).all() for array in finite),

@@ -18,6 +18,7 @@ from hullcal.alternatives import (
     POOL,
     RIDGES,
     TEMPERATURE,
+    at_combination,
     average_ratios,
     fit_alternative,
     temperature_of,
@@ -158,9 +159,10 @@ def likelihood_test(
     """The test by likelihood, on data that are open, with options that were checked."""
     passes = data.passes(loop.n_jobs)
     best = fit_mixture(passes, Cases.data())
+    observed = passes, Cases.data(), best.weights
+    at_best = at_combination(*observed, POOL)
     pool, temperature = (
-        fit_alternative(passes, Cases.data(), best.weights, kind, RIDGES[kind])[0]
-        for kind in (POOL, TEMPERATURE)
+        fit_alternative(*observed, kind, RIDGES[kind], at_best)[0] for kind in (POOL, TEMPERATURE)
     )
     statistic = evalue = np.inf
     log_likelihood, notes = -np.inf, tuple[Note, ...]()
@@ -169,7 +171,7 @@ def likelihood_test(
         notes = (Note("impossible", {"n_rows": n_impossible, "refutes": True}),)
     else:
         log_likelihood = float(best.log_likelihoods[0])
-        statistic = float(average_ratios(passes, Cases.data(), best.weights)[0])
+        statistic = float(average_ratios(*observed, at_best)[0])
     settings: dict[str, Any] = {"ridges": list(RIDGES)}
     if loop.stop_after is not None:
         settings |= {"stop_after": loop.stop_after, "n_resamples": loop.n_resamples}

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from hullcal import io
-from hullcal._validation import InvalidInputError
+from hullcal._validation import InvalidInputError, refusal
 from hullcal.cli import options
 from hullcal.cli.options import (
     Files,
@@ -78,14 +78,13 @@ def sizes(*, files: Files, out: Output, n_jobs: int, quiet: bool) -> None:
 @click.option(
     "--alpha",
     type=float,
-    default=0.05,
-    help="Level of the decision; settled when the state is new.",
+    help="Level of the decision; settled when the state is new.  [default: 0.05]",
 )
 @click.option(
     "--alarm-every",
     type=int,
-    default=1000,
-    help="Batches between false alarms, on average at least; settled when the state is new.",
+    help="Batches between false alarms, on average at least; settled when the state is new.  "
+    "[default: 1000]",
 )
 @click.option("--reset", is_flag=True, help="Restart the evidence before the files are added.")
 @options.FORMAT
@@ -112,13 +111,21 @@ def monitor(
     from hullcal.monitor import Monitor
 
     watch = Monitor.load(state) if state.exists() else None
-    if watch is not None and reset:
-        watch.reset()
+    given = {name: value for name, value in settings.items() if value is not None}
+    if watch is not None:
+        for name, value in given.items():
+            if value != (settled := getattr(watch, name)):
+                repair = "Leave it out, or name a new state."
+                raise refusal(
+                    name, f"was settled as {settled:g} with this state", f"{value:g}", repair
+                )
+        if reset:
+            watch.reset()
     for file in files:
         classifiers, labels = replace(reading, file=file).read()
         if watch is None:
             sizes = {"n_members": classifiers.n_members, "n_classes": classifiers.n_classes}
-            watch = Monitor(**sizes, **settings)
+            watch = Monitor(**sizes, **given)
         watch.update(classifiers, labels)
     if watch is None:
         raise InvalidInputError(f"File not found: {state}. Name the files of the first batches.")
