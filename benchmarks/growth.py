@@ -1,4 +1,4 @@
-"""How does the cost grow with rows, classes and resamples, and how much memory does it take?"""
+"""How does the cost grow with rows, members, classes and resamples, and how much memory does it take?"""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ MEASURES = ("ece_conf", "ece_cwise", "hl_cwise", "skce_ul")
 #: Evaluations of a search: fewer than in a test, since all cost the same and the sizes are large.
 BUDGET = 100
 #: Sizes along each axis, the others staying put: fixed costs are small already at the first.
-SIZES = {"N": (1000, 2000, 4000, 8000), "K": (20, 40, 80, 160)}
+SIZES = {"N": (1000, 2000, 4000, 8000), "M": (10, 20, 40, 80), "K": (20, 40, 80, 160)}
 RESAMPLES = {"paper": (2000, 4000, 8000, 16000), "refit": (50, 100, 200, 400)}
 #: Resamples where rows or classes grow.
 FEW = {"paper": 40, "refit": 4}
@@ -69,6 +69,7 @@ def grow(measure: str, null: str, axis: str) -> tuple[tuple[int, ...], list[floa
     sizes = RESAMPLES[null] if axis == "D" else SIZES[axis]
     sets = {
         "N": lambda n: (plain(0, n), FEW[null]),
+        "M": lambda m: (plain(0, 500, n_members=m), FEW[null]),
         "K": lambda k: (plain(0, 500, n_classes=k), FEW[null]),
         "D": lambda d: (plain(0, 100), d),
     }
@@ -77,11 +78,11 @@ def grow(measure: str, null: str, axis: str) -> tuple[tuple[int, ...], list[floa
 
 
 def print_growth() -> list[Target]:
-    """Exponents of both tests in N, K and D."""
+    """Exponents of both tests in N, M, K and D."""
     rows, targets = [], []
     for measure in MEASURES:
         slopes = {}
-        for null, axis in product(("paper", "refit"), "NKD"):
+        for null, axis in product(("paper", "refit"), "NMKD"):
             sizes, times = grow(measure, null, axis)
             slope = slopes[f"{null}, {axis}"] = exponent(sizes, times)
             ends = (f"{sizes[0]:,} to {sizes[-1]:,}", *(f"{1e3 * times[i]:,.1f}" for i in (0, -1)))
@@ -91,8 +92,9 @@ def print_growth() -> list[Target]:
     print_table(
         ["measure", "null", "axis", "sizes", "first ms", "last ms", "exponent"],
         rows,
-        f"Time of a test with a search of {BUDGET} evaluations, M=10; "
-        f"N grows at K=10, K at N=500 (D={FEW['paper']} paper, {FEW['refit']} refit), D at N=100, K=10",
+        f"Time of a test with a search of {BUDGET} evaluations; "
+        "N grows at M=K=10, M at N=500 and K=10, K at N=500 and M=10 "
+        f"(D={FEW['paper']} paper, {FEW['refit']} refit), D at N=100 and M=K=10",
     )
     return targets
 
