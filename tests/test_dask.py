@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import urllib.request
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -485,9 +486,10 @@ def test_a_client_that_does_not_wait_is_refused(client):
 
 
 def workers():
-    """Processes that this one has started, and those have."""
+    """Processes that this one has started, and those have; but Python's own for shared memory, which stays."""
     found = psutil.Process().children(recursive=True)
-    return {child for child in found if child.status() != psutil.STATUS_ZOMBIE}
+    alive = {child for child in found if child.status() != psutil.STATUS_ZOMBIE}
+    return {child for child in alive if "resource_tracker" not in " ".join(child.cmdline())}
 
 
 @pytest.mark.parametrize("ending", [None, KeyboardInterrupt, ValueError], ids=str)
@@ -511,6 +513,37 @@ def test_a_cluster_of_our_own_has_a_process_a_core_and_ends_with_the_call(ending
             outcome(engine="dask")
     assert seen == [1]
     _until(lambda: workers() <= before)
+
+
+async def _knock(address, key):
+    options = {"timeout": 5, "asynchronous": True, "set_as_default": False}
+    async with distributed.Client(address, security=key, **options):
+        pass
+
+
+def test_nobody_else_can_connect_to_a_cluster_of_our_own_or_read_its_pages():
+    with dask.local_cluster(1) as own:
+        assert own.submit(sum, [1, 2]).result() == 3
+        host = own.scheduler.address.removeprefix("tls://")
+        for address, key in (
+            (f"tcp://{host}", distributed.Security()),
+            (f"tls://{host}", distributed.Security.temporary()),
+        ):
+            with pytest.raises(OSError):
+                asyncio.run(_knock(address, key))
+        ours = [psutil.Process(), *workers()]
+        open_to = {c.laddr for each in ours for c in each.net_connections() if c.status == "LISTEN"}
+        assert {place.ip for place in open_to} == {"127.0.0.1"}
+        for place in open_to:
+            for page in ("info/main/workers.html", "json/counts.json", "health", "metrics"):
+                with pytest.raises(OSError):  # urllib's own errors are such
+                    urllib.request.urlopen(f"http://127.0.0.1:{place.port}/{page}", timeout=10)
+
+
+def test_a_cluster_of_our_own_is_not_started_without_keys(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(hc.InvalidInputError, match="pip install cryptography"):
+        outcome(engine="dask")
 
 
 def test_no_package_of_the_cluster_is_loaded_before_it_is_needed():

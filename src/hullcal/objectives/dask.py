@@ -105,19 +105,34 @@ def at_address(address: str) -> Iterator[Any]:
 
 @contextmanager
 def local_cluster(n_workers: int | None = None) -> Iterator[Any]:
-    """Processes on this machine, one thread each, one for each core unless their number is given."""
+    """Processes on this machine, one thread each, one for each core unless their number is given.
+
+    Whoever can connect can run code as this user, so that takes a key that is made for this cluster.
+    """
+    import dask
+
     distributed = _distributed()
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     try:
-        cluster = distributed.LocalCluster(
-            n_workers=n_workers or cores or 1,
-            threads_per_worker=1,
-            processes=True,
-            # None would still serve a page, on a port that others may have or want.
-            dashboard_address="127.0.0.1:0",
-            silence_logs=logging.CRITICAL,
-            preload=__name__,
-        )
+        security = distributed.Security.temporary()
+    except ImportError as error:
+        rule = "must be a client without the package cryptography"
+        repair = "Install it with `pip install cryptography`; processes of ours talk by TLS only."
+        raise refusal("engine", rule, f"a cluster to start here ({error})", repair) from error
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    pages = {f"distributed.{part}.http.routes": [] for part in ("scheduler", "worker")}
+    try:
+        with dask.config.set(pages):
+            cluster = distributed.LocalCluster(
+                n_workers=n_workers or cores or 1,
+                threads_per_worker=1,
+                processes=True,
+                security=security,
+                # None would still listen for readers of pages, on a port that others may have or want.
+                dashboard_address="127.0.0.1:0",
+                scheduler_kwargs={"dashboard": False},
+                silence_logs=logging.CRITICAL,
+                preload=__name__,
+            )
     except (OSError, RuntimeError, TimeoutError) as error:
         raise EngineError(
             f"no worker processes could be started ({type(error).__name__}: {str(error)[:200]}). "
