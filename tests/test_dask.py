@@ -5,9 +5,11 @@ import functools
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 import urllib.request
 from contextlib import contextmanager
@@ -446,6 +448,31 @@ def test_a_scheduler_that_goes_away_is_an_error(tmp_path, monkeypatch):
                 outcome(engine=client)
         # Not a matter of speed, but of not waiting for ever.
         assert time.monotonic() - began < 100
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [(None, "no answer within 1 seconds"), (b"HTTP/1.1 200 OK\r\n\r\n" + bytes(99), "MemoryError")],
+    ids=["silent", "of another kind"],
+)
+def test_a_server_that_is_no_scheduler_is_not_waited_for(said, words, monkeypatch):
+    monkeypatch.setattr(dask, "_CONNECTING", 1)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer():
+            with server.accept()[0] as stranger:
+                stranger.sendall(said)
+                stranger.recv(2**16)
+
+        answering = threading.Thread(target=answer)
+        if said is not None:
+            answering.start()
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        refused = pytest.raises(hc.InvalidInputError, match=f"`scheduler` must be .*{words}")
+        with refused, dask.at_address(address):
+            pass
+        if said is not None:
+            answering.join()
 
 
 def _until(true):

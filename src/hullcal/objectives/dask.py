@@ -6,6 +6,7 @@ of rows in the same order as one machine does.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import pickle
@@ -41,6 +42,7 @@ from hullcal.objectives.base import Floats, Objective
 from hullcal.objectives.chunked import Chunked, Job, Passes, Rows, range_size
 from hullcal.objectives.opening import LabelledSet, comes_from
 from hullcal.sets import ClassifierSet
+from hullcal.words import printable
 
 #: First and last row, the last not included.
 Bounds = tuple[int, int]
@@ -92,11 +94,21 @@ def _distributed() -> Any:
 @contextmanager
 def at_address(address: str) -> Iterator[Any]:
     """A client of the scheduler at an address."""
+    distributed = _distributed()
+
+    async def answers() -> None:
+        # A client would wait for ever for the first words of whoever accepts and stays silent.
+        how = distributed.Security().get_connection_args("client")
+        knock = distributed.comm.connect(address, timeout=_CONNECTING, **how)
+        (await asyncio.wait_for(knock, _CONNECTING)).abort()
+
     try:
-        client = _distributed().Client(address, timeout=_CONNECTING, set_as_default=False)
-    except (OSError, TimeoutError, ValueError, TypeError) as error:
+        asyncio.run(answers())
+        client = distributed.Client(address, timeout=_CONNECTING, set_as_default=False)
+    except Exception as error:  # whatever is there may say anything
         rule = "must be the address of a running scheduler"
-        came = f"{address!r}, where there is none ({type(error).__name__}: {str(error)[:200]})"
+        reason = printable(str(error)[:200]) or f"no answer within {_CONNECTING} seconds"
+        came = f"{address!r}, where there is none ({type(error).__name__}: {reason})"
         repair = "Start one with `dask scheduler`, and pass the address that it prints."
         raise refusal("scheduler", rule, came, repair) from error
     with client:
