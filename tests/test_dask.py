@@ -513,7 +513,7 @@ def test_a_client_that_does_not_wait_is_refused(client):
 
 
 def workers():
-    """Processes that this one has started, and those have; but Python's own for shared memory, which stays."""
+    """Processes started by this one and by those, but for the tracker of Python that stays."""
     found = psutil.Process().children(recursive=True)
     alive = {child for child in found if child.status() != psutil.STATUS_ZOMBIE}
     return {child for child in alive if "resource_tracker" not in " ".join(child.cmdline())}

@@ -131,7 +131,9 @@ def local_cluster(n_workers: int | None = None) -> Iterator[Any]:
         repair = "Install it with `pip install cryptography`; processes of ours talk by TLS only."
         raise refusal("engine", rule, f"a cluster to start here ({error})", repair) from error
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    pages = {f"distributed.{part}.http.routes": [] for part in ("scheduler", "worker")}
+    pages: dict[str, list[str]] = {
+        f"distributed.{part}.http.routes": [] for part in ("scheduler", "worker")
+    }
     try:
         with dask.config.set(pages):
             cluster = distributed.LocalCluster(
