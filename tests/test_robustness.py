@@ -16,11 +16,13 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from scipy.sparse import csr_array
 
@@ -590,6 +592,44 @@ def test_names_are_printable_wherever_they_are_shown(tmp_path, cli):
     assert [c for c in "".join(shown) if not c.isprintable() and c not in "\n\r"] == []
     (row,) = csv.DictReader(io.StringIO(shown[1]))
     assert json.loads(row["members"]) == names.tolist()
+
+
+# | `simulate` whose parent dies (HUP, KILL) | workers end within seconds; SIGHUP like SIGTERM |
+
+
+@pytest.mark.skipif(
+    sys.platform == "win32", reason="there the orphans of a process keep its number"
+)
+def test_workers_end_soon_after_a_parent_that_was_killed(tmp_path):
+    # Blocks of so many data sets take minutes.
+    words = [*STUDY[:-1], 10**6, "--jobs", 2, "--output", tmp_path / "study"]
+    command = [sys.executable, "-m", "hullcal", *map(str, words)]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as parent:
+        own = psutil.Process(parent.pid)
+
+        def busy():
+            found = [c for c in own.children() if "popen_loky" in " ".join(c.cmdline())]
+            return len(found) == 2 and all(sum(c.cpu_times()[:2]) > 4 for c in found) and found
+
+        deadline = time.monotonic() + 200
+        while not (workers := busy()) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        parent.kill()
+    assert workers
+    _, alive = psutil.wait_procs(workers, timeout=10)
+    for process in alive:
+        process.kill()
+    assert not alive
+
+
+# | `cobyla` with many members | a refusal or a warning with the expected time |
+
+
+def test_cobyla_says_how_long_it_takes_with_many_members():
+    many = RNG.dirichlet([1, 1, 1], size=(N, 50))
+    quick = hc.minimizers.Cobyla(max_evaluations=1)
+    with pytest.warns(hc.HullcalWarning, match="about 2 s for a search over 50 members"):
+        hc.minimize(many, LABELS, minimizer=quick, rng=0)
 
 
 # | SIGINT and SIGTERM while modules load; `-D 10**20`; … | 130 and 4; an error with code 2 |
