@@ -29,6 +29,7 @@ from scipy.sparse import csr_array
 import hullcal as hc
 from hullcal.cli import run as program
 from hullcal.minimizers import Minima
+from hullcal.objectives import opening
 from test_validation import FakeTensor
 
 N, M, K = 40, 2, 3
@@ -660,6 +661,26 @@ def test_more_resamples_than_any_memory_holds(file, cli):
     code, printed, said = cli("test", file, *SHORT, "-D", 10**20)
     assert (code, printed) == (2, "")
     holds(said, "`--resamples` must be an integer from 1 to 2**48")
+
+
+@pytest.mark.parametrize("n", [20_000, 200_000], ids=["packed", "in passes"])
+def test_a_file_cut_short_while_it_is_mapped(n, tmp_path):
+    probs = np.resize(np.array([0.5, 0.3, 0.2]), (n, 8, 3))
+    np.save(tmp_path / "x.npy", probs)
+    labels = np.resize(LABELS, n)
+    given = np.load(tmp_path / "x.npy", mmap_mode="r")
+    kept = hc.ClassifierSet(given)
+    opened = opening.LocalSet(kept, labels)
+    os.truncate(tmp_path / "x.npy", 10_000)
+    with pytest.raises(hc.InvalidInputError, match="`probs` must be a file that nobody changes"):
+        hc.ClassifierSet(given)
+
+    def evaluated():
+        objective = opened.objective(hc.ConfidenceECE(), in_memory=False, n_jobs=1)
+        return objective.values(np.ones((1, 1)), np.array([0]))
+
+    with pytest.raises(hc.InvalidInputError, match="cut to 10000"):
+        evaluated()
 
 
 # | stderr closed or full | exit codes stay 0/2/3/4; 1 means rejected and nothing else |
