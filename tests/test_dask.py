@@ -548,7 +548,14 @@ async def _knock(address, key):
         pass
 
 
+def _listening():
+    """Where this process and those that it has started listen."""
+    ours = [psutil.Process(), *workers()]
+    return {c.laddr for each in ours for c in each.net_connections() if c.status == "LISTEN"}
+
+
 def test_nobody_else_can_connect_to_a_cluster_of_our_own_or_read_its_pages():
+    before = _listening()
     with dask.local_cluster(1) as own:
         assert own.submit(sum, [1, 2]).result() == 3
         host = own.scheduler.address.removeprefix("tls://")
@@ -558,10 +565,9 @@ def test_nobody_else_can_connect_to_a_cluster_of_our_own_or_read_its_pages():
         ):
             with pytest.raises(OSError):
                 asyncio.run(_knock(address, key))
-        ours = [psutil.Process(), *workers()]
-        open_to = {c.laddr for each in ours for c in each.net_connections() if c.status == "LISTEN"}
-        assert {place.ip for place in open_to} == {"127.0.0.1"}
-        for place in open_to:
+        opened = _listening() - before
+        assert {place.ip for place in opened} == {"127.0.0.1"}
+        for place in opened:
             for page in ("info/main/workers.html", "json/counts.json", "health", "metrics"):
                 with pytest.raises(OSError):  # urllib's own errors are such
                     urllib.request.urlopen(f"http://127.0.0.1:{place.port}/{page}", timeout=10)
