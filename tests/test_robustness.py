@@ -289,6 +289,17 @@ def test_odd_sets_have_an_answer(kind, null):
         assert not np.isnan([result.statistic, *result.weights, *result.null_distribution]).any()
 
 
+@pytest.mark.parametrize("value", [0.0, 1e-310, 0.1, 1e20, -1e300])
+def test_null_values_that_are_all_but_equal_are_shown(value):
+    found = outcome()
+    values = np.full(19, value)
+    values[0] = np.nextafter(value, np.inf)
+    shown = hc.CalibrationTestResult.from_dict(
+        found.to_dict() | {"null_distribution": values, "statistic": value, "minimum": value}
+    )
+    assert "▲" in str(shown)
+
+
 # | label with predicted probability 0 for every member | valid; log score infinite, said |
 
 
