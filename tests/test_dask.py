@@ -5,10 +5,13 @@ import functools
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
+import threading
 import time
+import urllib.request
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -447,6 +450,31 @@ def test_a_scheduler_that_goes_away_is_an_error(tmp_path, monkeypatch):
         assert time.monotonic() - began < 100
 
 
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [(None, "no answer within 1 seconds"), (b"HTTP/1.1 200 OK\r\n\r\n" + bytes(99), "MemoryError")],
+    ids=["silent", "of another kind"],
+)
+def test_a_server_that_is_no_scheduler_is_not_waited_for(said, words, monkeypatch):
+    monkeypatch.setattr(dask, "_CONNECTING", 1)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer():
+            with server.accept()[0] as stranger:
+                stranger.sendall(said)
+                stranger.recv(2**16)
+
+        answering = threading.Thread(target=answer)
+        if said is not None:
+            answering.start()
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        refused = pytest.raises(hc.InvalidInputError, match=f"`scheduler` must be .*{words}")
+        with refused, dask.at_address(address):
+            pass
+        if said is not None:
+            answering.join()
+
+
 def _until(true):
     deadline = time.monotonic() + 60
     while not true() and time.monotonic() < deadline:
@@ -485,9 +513,10 @@ def test_a_client_that_does_not_wait_is_refused(client):
 
 
 def workers():
-    """Processes that this one has started, and those have."""
+    """Processes started by this one and by those, but for the tracker of Python that stays."""
     found = psutil.Process().children(recursive=True)
-    return {child for child in found if child.status() != psutil.STATUS_ZOMBIE}
+    alive = {child for child in found if child.status() != psutil.STATUS_ZOMBIE}
+    return {child for child in alive if "resource_tracker" not in " ".join(child.cmdline())}
 
 
 @pytest.mark.parametrize("ending", [None, KeyboardInterrupt, ValueError], ids=str)
@@ -511,6 +540,43 @@ def test_a_cluster_of_our_own_has_a_process_a_core_and_ends_with_the_call(ending
             outcome(engine="dask")
     assert seen == [1]
     _until(lambda: workers() <= before)
+
+
+async def _knock(address, key):
+    options = {"timeout": 5, "asynchronous": True, "set_as_default": False}
+    async with distributed.Client(address, security=key, **options):
+        pass
+
+
+def _listening():
+    """Where this process and those that it has started listen."""
+    ours = [psutil.Process(), *workers()]
+    return {c.laddr for each in ours for c in each.net_connections() if c.status == "LISTEN"}
+
+
+def test_nobody_else_can_connect_to_a_cluster_of_our_own_or_read_its_pages():
+    before = _listening()
+    with dask.local_cluster(1) as own:
+        assert own.submit(sum, [1, 2]).result() == 3
+        host = own.scheduler.address.removeprefix("tls://")
+        for address, key in (
+            (f"tcp://{host}", distributed.Security()),
+            (f"tls://{host}", distributed.Security.temporary()),
+        ):
+            with pytest.raises(OSError):
+                asyncio.run(_knock(address, key))
+        opened = _listening() - before
+        assert {place.ip for place in opened} == {"127.0.0.1"}
+        for place in opened:
+            for page in ("info/main/workers.html", "json/counts.json", "health", "metrics"):
+                with pytest.raises(OSError):  # urllib's own errors are such
+                    urllib.request.urlopen(f"http://127.0.0.1:{place.port}/{page}", timeout=10)
+
+
+def test_a_cluster_of_our_own_is_not_started_without_keys(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(hc.InvalidInputError, match="pip install cryptography"):
+        outcome(engine="dask")
 
 
 def test_no_package_of_the_cluster_is_loaded_before_it_is_needed():
@@ -563,6 +629,10 @@ def test_a_script_says_nothing_at_its_end(interrupted, tmp_path):
         assert errors.rstrip().endswith("KeyboardInterrupt")
         # A coroutine of distributed's that was at work just then is dropped by Python, and told.
         dropped = errors.count("Exception ignored in: <coroutine object Future.")
+        # It may come while dask handles an error of its own, which Python then tells first.
+        dropped += errors.count(
+            "During handling of the above exception, another exception occurred"
+        )
         assert errors.count("Traceback (most recent call last)") == 1 + dropped, errors
     else:
         assert errors == ""

@@ -332,8 +332,8 @@ def test_missing_files_folders_and_pipes_are_refused(tmp_path, kind):
     refused(tmp_path / f"none{kind}", "File not found: ")
     (tmp_path / f"folder{kind}").mkdir()
     refused(tmp_path / f"folder{kind}")
-    os.mkfifo(tmp_path / f"pipe{kind}")
-    refused(tmp_path / f"pipe{kind}", "pipe")
+    os.mkfifo(tmp_path / f"one{kind}")
+    refused(tmp_path / f"one{kind}", "a pipe or device")
 
 
 def test_an_unknown_ending_lists_the_known_ones(tmp_path):

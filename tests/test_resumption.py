@@ -1,5 +1,7 @@
 """A test that was stopped goes on: journals of finished resamples."""
 
+import json
+import math
 from functools import partial
 
 import numpy as np
@@ -71,6 +73,18 @@ def test_another_configuration_is_refused(other, tmp_path):
         hc.InvalidInputError, match=r"`journal` needs the same configuration.*folder"
     ):
         quick(*data(), journal=tmp_path, **{**OPTIONS, **other})
+
+
+@pytest.mark.parametrize("spoiled", ["values", "evaluations"])
+def test_what_no_test_gives_is_not_taken_from_a_journal(spoiled, tmp_path):
+    quick(*data(), journal=tmp_path, **OPTIONS)
+    *others, last = lines(tmp_path)
+    block = json.loads(last)
+    block["columns"][spoiled][0] = math.nan
+    text = "\n".join([*others, json.dumps(block)]) + "\n"
+    (tmp_path / "journal.jsonl").write_text(text, encoding="utf-8")
+    with pytest.raises(hc.InvalidInputError, match="`journal` must hold what hullcal wrote"):
+        quick(*data(), journal=tmp_path, **OPTIONS)
 
 
 def same_statistic():

@@ -16,17 +16,19 @@ import signal
 import subprocess
 import sys
 import threading
-import zipfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from scipy.sparse import csr_array
 
 import hullcal as hc
 from hullcal.cli import run as program
 from hullcal.minimizers import Minima
+from hullcal.objectives import opening
 from test_validation import FakeTensor
 
 N, M, K = 40, 2, 3
@@ -287,6 +289,17 @@ def test_odd_sets_have_an_answer(kind, null):
         assert not np.isnan([result.statistic, *result.weights, *result.null_distribution]).any()
 
 
+@pytest.mark.parametrize("value", [0.0, 1e-310, 0.1, 1e20, -1e300])
+def test_null_values_that_are_all_but_equal_are_shown(value):
+    found = outcome()
+    values = np.full(19, value)
+    values[0] = np.nextafter(value, np.inf)
+    shown = hc.CalibrationTestResult.from_dict(
+        found.to_dict() | {"null_distribution": values, "statistic": value, "minimum": value}
+    )
+    assert "▲" in str(shown)
+
+
 # | label with predicted probability 0 for every member | valid; log score infinite, said |
 
 
@@ -328,15 +341,7 @@ def test_pickles_are_refused_and_do_not_run(name, tmp_path):
     assert not trap.exists()
 
 
-def test_an_archive_that_claims_more_than_memory_is_not_read(tmp_path, monkeypatch):
-    header = io.BytesIO()
-    claim = {"descr": "<f8", "fortran_order": False, "shape": (10**6, 10**3, 10**3)}
-    np.lib.format.write_array_header_1_0(header, claim)
-    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
-        archive.writestr("probs.npy", header.getvalue() + bytes(100))
-    monkeypatch.setattr(np.lib.format, "read_array", lambda *_, **__: pytest.fail("it was read"))
-    with pytest.raises(hc.InvalidInputError, match=r"fit into memory; got 8e\+03 GB needed"):
-        hc.io.read(tmp_path / "x.npz")
+# (larger than memory: test_io.py, test_stores.py)
 
 
 # | custom measure that returns NaN, raises, or cannot be pickled | error naming it; nothing dropped |
@@ -491,17 +496,7 @@ def test_an_existing_file_is_kept_without_force(file, cli):
     assert out.read_text() != "mine"
 
 
-# Report and CSV: names are text, never markup (the page: test_report.py, also in a browser)
-
-
-def test_cells_of_a_table_are_no_formulas():
-    names = ("=1+1", "@x")
-    result = outcome(hc.ClassifierSet(PROBS, members=names))
-    (row,) = csv.DictReader(io.StringIO(hc.io.to_csv(result)))
-    assert json.loads(row["members"]) == list(names)
-    named = hc.CalibrationTestResult.from_dict(result.to_dict() | {"measure": "=1+1"})
-    (row,) = csv.DictReader(io.StringIO(hc.io.to_csv(named)))
-    assert row["measure"] == "'=1+1"
+# Report and CSV: names are text, never markup (test_report.py, also in a browser; test_io.py)
 
 
 # No network, no telemetry, no eval, no pickle
@@ -592,6 +587,44 @@ def test_names_are_printable_wherever_they_are_shown(tmp_path, cli):
     assert json.loads(row["members"]) == names.tolist()
 
 
+# | `simulate` whose parent dies (HUP, KILL) | workers end within seconds; SIGHUP like SIGTERM |
+
+
+@pytest.mark.skipif(
+    sys.platform == "win32", reason="there the orphans of a process keep its number"
+)
+def test_workers_end_soon_after_a_parent_that_was_killed(tmp_path):
+    # Blocks of so many data sets take minutes.
+    words = [*STUDY[:-1], 10**6, "--jobs", 2, "--output", tmp_path / "study"]
+    command = [sys.executable, "-m", "hullcal", *map(str, words)]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as parent:
+        own = psutil.Process(parent.pid)
+
+        def busy():
+            found = [c for c in own.children() if "popen_loky" in " ".join(c.cmdline())]
+            return len(found) == 2 and all(sum(c.cpu_times()[:2]) > 4 for c in found) and found
+
+        deadline = time.monotonic() + 200
+        while not (workers := busy()) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        parent.kill()
+    assert workers
+    _, alive = psutil.wait_procs(workers, timeout=10)
+    for process in alive:
+        process.kill()
+    assert not alive
+
+
+# | `cobyla` with many members | a refusal or a warning with the expected time |
+
+
+def test_cobyla_says_how_long_it_takes_with_many_members():
+    many = RNG.dirichlet([1, 1, 1], size=(N, 50))
+    quick = hc.minimizers.Cobyla(max_evaluations=1)
+    with pytest.warns(hc.HullcalWarning, match="about 2 s for a search over 50 members"):
+        hc.minimize(many, LABELS, minimizer=quick, rng=0)
+
+
 # | SIGINT and SIGTERM while modules load; `-D 10**20`; … | 130 and 4; an error with code 2 |
 
 
@@ -620,6 +653,26 @@ def test_more_resamples_than_any_memory_holds(file, cli):
     code, printed, said = cli("test", file, *SHORT, "-D", 10**20)
     assert (code, printed) == (2, "")
     holds(said, "`--resamples` must be an integer from 1 to 2**48")
+
+
+@pytest.mark.parametrize("n", [20_000, 200_000], ids=["packed", "in passes"])
+def test_a_file_cut_short_while_it_is_mapped(n, tmp_path):
+    probs = np.resize(np.array([0.5, 0.3, 0.2]), (n, 8, 3))
+    np.save(tmp_path / "x.npy", probs)
+    labels = np.resize(LABELS, n)
+    given = np.load(tmp_path / "x.npy", mmap_mode="r")
+    kept = hc.ClassifierSet(given)
+    opened = opening.LocalSet(kept, labels)
+    os.truncate(tmp_path / "x.npy", 10_000)
+    with pytest.raises(hc.InvalidInputError, match="`probs` must be a file that nobody changes"):
+        hc.ClassifierSet(given)
+
+    def evaluated():
+        objective = opened.objective(hc.ConfidenceECE(), in_memory=False, n_jobs=1)
+        return objective.values(np.ones((1, 1)), np.array([0]))
+
+    with pytest.raises(hc.InvalidInputError, match="cut to 10000"):
+        evaluated()
 
 
 # | stderr closed or full | exit codes stay 0/2/3/4; 1 means rejected and nothing else |

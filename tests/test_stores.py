@@ -332,11 +332,21 @@ def test_a_folder_of_shards_with_a_link_out_of_it_is_refused(tmp_path):
     refused(tmp_path / "here", "a link out of it")
 
 
-def test_names_are_as_many_as_members_and_classes(tmp_path):
-    """A name of no bytes takes no room in a file, and many of them much in memory."""
-    for name in ("classes", "members"):
-        np.savez(tmp_path / "one.npz", probs=PROBS, **{name: np.zeros(10**6, dtype="<U0")})
-        refused(tmp_path / "one.npz", f"a name for each of the {name}")
+@pytest.mark.parametrize("name", ["classes", "members"])
+def test_names_are_as_many_as_members_and_classes(name, tmp_path):
+    np.savez_compressed(tmp_path / "one.npz", probs=PROBS, **{name: np.zeros(10**6, dtype="<U1")})
+    refused(tmp_path / "one.npz", f"a name for each of the {name}")
+
+
+@pytest.mark.parametrize("name", ["classes", "labels"])
+def test_text_of_no_bytes_takes_no_room_in_a_file_and_is_refused(name, tmp_path):
+    shape = (7000, 10**9)[: 2 if name == "labels" else 1]
+    with zipfile.ZipFile(tmp_path / "one.npz", "w") as archive:
+        with archive.open("probs.npy", "w") as file:
+            np.save(file, PROBS)
+        with archive.open(f"{name}.npy", "w") as file:
+            write_header(file, shape, "<U0")
+    refused(tmp_path / "one.npz", "declared, in 800 bytes|must fit into memory")
 
 
 @pytest.mark.parametrize("filters", [{}, {"shuffle": True, "fletcher32": True}], ids=str)
@@ -355,13 +365,14 @@ def test_a_chunk_of_hdf5_that_unfolds_beyond_its_shape_and_type_is_refused(filte
             store.read(*rows)
 
 
-def test_a_name_of_a_billion_blanks_is_refused(tmp_path):
+@pytest.mark.parametrize(("name", "n"), [("classes", 4), ("labels", 7000)])
+def test_a_name_of_a_billion_blanks_is_refused(name, n, tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["probs"] = PROBS
-        file.create_dataset(
-            "classes", shape=(4,), dtype="S1000000000", chunks=(1,), compression="gzip"
-        )
-    refused(tmp_path / "a.h5", "a name for each of the classes")
+        file.create_dataset(name, shape=(n,), dtype="S1000000000", chunks=(1,), compression="gzip")
+    refused(tmp_path / "a.h5", "names of at most 16384 bytes")
+    with pytest.raises(hc.InvalidInputError, match="names of at most 16384 bytes"):
+        io.read(tmp_path / "a.h5")
 
 
 def test_a_string_repeated_in_parquet_is_kept_once(tmp_path):

@@ -3,14 +3,18 @@
 `supply/` holds the long checks: installing the wheel elsewhere, the oldest and the newest packages.
 """
 
+import contextlib
 import importlib.util
 import os
 import re
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import hullcal as hc
 from supply import distribution, environments, licences
@@ -123,6 +127,20 @@ def test_a_type_checker_is_told_of_every_class_that_is_found_by_name(room):
 
 
 # -- versions and licences ----------------------------------------------------------------------------
+
+
+def test_every_package_that_make_installs_is_pinned():
+    pins = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    pinned = {canonicalize_name(pin) for pin in re.findall(r"^([\w.-]+)==", pins, re.MULTILINE)}
+    asked = {canonicalize_name(each) for listed in licences.declared().values() for each in listed}
+    seen = set()
+    while asked:
+        seen.add(name := asked.pop())
+        with contextlib.suppress(PackageNotFoundError):  # of another extra, system or Python
+            needed = map(Requirement, requires(name) or ())
+            found = (one for one in needed if not one.marker or one.marker.evaluate({"extra": ""}))
+            asked |= {canonicalize_name(one.name) for one in found} - seen
+    assert seen - pinned == set()
 
 
 def test_the_hooks_run_the_ruff_that_make_lint_runs():

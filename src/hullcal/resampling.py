@@ -136,7 +136,13 @@ class ResamplingJournal:
     def __post_init__(self) -> None:
         for (part, first, last), columns in self.journal.blocks.items():
             pairs = columns_of(columns, ("values", "evaluations"))
-            if pairs is None or pairs.shape != (2, last - first):
+            # NaN would compare with the statistic as if it were smaller.
+            if (
+                pairs is None
+                or pairs.shape != (2, last - first)
+                or np.isnan(pairs[0]).any()
+                or not np.isfinite(pairs[1]).all()
+            ):
                 raise InvalidInputError(
                     f"`journal` must hold what hullcal wrote; got another block {part!r} from {first} "
                     f"in {self.journal.path}. Name another folder."

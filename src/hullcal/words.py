@@ -243,7 +243,9 @@ def null_in_words(result: Any, *, width: int = 24) -> str:
     at = result.statistic
     if math.isfinite(at):
         low, high = min(low, at), max(high, at)
-    counts, edges = np.histogram(finite, bins=width, range=(low, high if high > low else low + 1))
+    # Values that are all but equal would leave no numbers for the edges between them.
+    room = 100 * width * float(np.spacing(max(abs(low), abs(high), 1e-9)))
+    counts, edges = np.histogram(finite, bins=width, range=(low, max(high, low + room)))
     heights = np.ceil(counts / counts.max() * (len(_BARS) - 1)).astype(int)
     line = "".join(_BARS[height] if height else " " for height in heights)
     place = int(np.clip(np.searchsorted(edges, at, side="right") - 1, 0, width - 1))

@@ -35,3 +35,4 @@ from hullcal._validation.predictions import Predictions as Predictions
 from hullcal._validation.predictions import check_points as check_points
 from hullcal._validation.predictions import check_probs as check_probs
 from hullcal._validation.predictions import check_weights as check_weights
+from hullcal._validation.predictions import check_whole as check_whole

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import reprlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -165,7 +166,25 @@ def blocks(array: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
     n_samples, n_members, n_classes = array.shape
     step = max(1, BLOCK_BYTES // (n_members * n_classes * array.itemsize))
     for start in range(0, n_samples, step):
+        check_whole(array)
         yield start, array[start : start + step]
+
+
+def check_whole(array: NDArray[Any]) -> mmap.mmap | None:
+    """The file to which an array is mapped, if any, refused if it has been cut short meanwhile.
+
+    The system ends a process that reads what is missing, without a word.
+    """
+    mapped: object = array
+    while isinstance(mapped, np.ndarray):
+        mapped = mapped.base
+    if not isinstance(mapped, mmap.mmap):
+        return None
+    if mapped.size() < len(mapped):
+        came = f"one of {len(mapped)} bytes cut to {mapped.size()}"
+        rule, repair = "must be a file that nobody changes", "Write it again, and start again."
+        raise refusal("probs", rule, came, repair)
+    return mapped
 
 
 def _softmax(array: NDArray[Any]) -> NDArray[np.float64]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 import os
 import reprlib
@@ -18,11 +17,9 @@ from numpy.typing import NDArray
 
 from hullcal._validation import refusal
 from hullcal.io.array_files import ARRAYS, Arrays
-from hullcal.io.source import Dataset, Parts, Source
+from hullcal.io.source import Dataset, Parts, Source, n_bytes
 from hullcal.io.tables import TABLES, Table, labels_in, parts_of
 
-#: Bytes of a name.
-_NAME = 2**14
 _PICKLED = (".pkl", ".pickle", ".pt", ".pth", ".joblib")
 
 
@@ -163,7 +160,7 @@ def _chosen(source: Source, arrays: Arrays, probs_key: str, labels_key: str | No
         labels = arrays[labels_key]()
     shape, dtype = probs.shape, probs.dtype
     # Beyond addresses, whatever little is stored.
-    size = math.prod(max(1, int(length)) for length in shape) * max(1, dtype.itemsize)
+    size = n_bytes(tuple(max(1, length) for length in shape), dtype)
     if len(shape) not in (2, 3) or size > sys.maxsize:
         rule = "must hold predictions of shape (n_samples, n_members, n_classes)"
         came, repair = f"shape {shape}", "One classifier has (n_samples, n_classes)."
@@ -180,9 +177,8 @@ def _chosen(source: Source, arrays: Arrays, probs_key: str, labels_key: str | No
         if of not in arrays or of == key:
             return None
         array = arrays[of]()
-        # Names of no bytes, or blanks, take no room in a file, and much in memory.
-        if len(array.shape) != 1 or array.shape[0] > max(shape) or array.dtype.itemsize > _NAME:
-            came, repair = f"{of!r} of shape {array.shape} and type {array.dtype}", "Shorten them."
+        if len(array.shape) != 1 or array.shape[0] > max(shape):
+            came, repair = f"{of!r} of shape {array.shape}", "Drop the others."
             raise source.refuse(f"must hold a name for each of the {of}", came, repair)
         return tuple(array.read().tolist())
 

@@ -20,6 +20,8 @@ from hullcal.words import printable
 
 #: The control group of a container.
 _GROUP = Path("/sys/fs/cgroup")
+#: Bytes of a name, four for each character in numpy's strings.
+_NAME = 2**14
 
 
 @dataclass(frozen=True)
@@ -180,6 +182,12 @@ class StoredArray:
         if not self.shape:
             raise ValueError("a single value where there should be a list")
         stop = self.shape[0] if stop is None else stop
+        # Blanks take no room in a packed file, and much in memory.
+        if self.dtype.kind in "SU" and self.dtype.itemsize > _NAME:
+            came = f"text of type {self.dtype}"
+            raise self.source.refuse(
+                f"must hold names of at most {_NAME} bytes", came, "Shorten them."
+            )
         if self.extra is not None:
             self.source.check_fits(
                 n_bytes((stop - start, *self.shape[1:]), self.dtype) + self.extra
@@ -191,8 +199,8 @@ class StoredArray:
 
 
 def n_bytes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-    """Memory of an array, in integers that cannot overflow."""
-    return math.prod(int(length) for length in shape) * dtype.itemsize
+    """Memory of an array, in integers that cannot overflow; text of no bytes will take some."""
+    return math.prod(int(length) for length in shape) * max(1, dtype.itemsize)
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,16 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._validation import InvalidInputError
+from hullcal._validation import InvalidInputError, warn
+from hullcal.measures import Measure
 from hullcal.minimizers._base import Minima, Minimizer
 from hullcal.objectives.base import Function
 from hullcal.simplex import normalise, uniform
 
 Floats = NDArray[np.float64]
 Found = tuple[Floats, int, bool]
+#: Members from which on a search takes long, and its seconds by the cube of their number.
+_MANY, _SECONDS = 30, 2e-5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +45,14 @@ class Cobyla(Minimizer):
         if importlib.util.find_spec(self.library) is None:
             raise InvalidInputError(
                 f'`library` "{self.library}" is not installed; `pip install {self.library}`.'
+            )
+
+    def check(self, measure: Measure, n_members: int) -> None:
+        if n_members >= _MANY:
+            seconds = _SECONDS * n_members**3
+            warn(
+                f"minimizer `cobyla` takes about {seconds:.1g} s for a search over {n_members} members, "
+                'and a test searches once for every resample; minimizer="steepest" is far quicker.'
             )
 
     def search(self, objective: Function, key: NDArray[np.uint64]) -> Minima:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._compiled.resampling import LEAF, leaf_draws
+from hullcal._validation import check_whole
 from hullcal.measures import Measure
 from hullcal.objectives import _row_loops as loops
 from hullcal.objectives.base import (
@@ -324,6 +325,7 @@ class ArrayPasses(Passes):
         size = range_size(self.n_samples)
 
         def over(first: int) -> Floats:
+            check_whole(self._probs)
             rows = slice(first, first + size)
             return job.over(Rows(self._probs[rows], self._labels[rows], first))
 

@@ -6,6 +6,7 @@ of rows in the same order as one machine does.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import pickle
@@ -41,6 +42,7 @@ from hullcal.objectives.base import Floats, Objective
 from hullcal.objectives.chunked import Chunked, Job, Passes, Rows, range_size
 from hullcal.objectives.opening import LabelledSet, comes_from
 from hullcal.sets import ClassifierSet
+from hullcal.words import printable
 
 #: First and last row, the last not included.
 Bounds = tuple[int, int]
@@ -92,11 +94,21 @@ def _distributed() -> Any:
 @contextmanager
 def at_address(address: str) -> Iterator[Any]:
     """A client of the scheduler at an address."""
+    distributed = _distributed()
+
+    async def answers() -> None:
+        # A client would wait for ever for the first words of whoever accepts and stays silent.
+        how = distributed.Security().get_connection_args("client")
+        knock = distributed.comm.connect(address, timeout=_CONNECTING, **how)
+        (await asyncio.wait_for(knock, _CONNECTING)).abort()
+
     try:
-        client = _distributed().Client(address, timeout=_CONNECTING, set_as_default=False)
-    except (OSError, TimeoutError, ValueError, TypeError) as error:
+        asyncio.run(answers())
+        client = distributed.Client(address, timeout=_CONNECTING, set_as_default=False)
+    except Exception as error:  # whatever is there may say anything
         rule = "must be the address of a running scheduler"
-        came = f"{address!r}, where there is none ({type(error).__name__}: {str(error)[:200]})"
+        reason = printable(str(error)[:200]) or f"no answer within {_CONNECTING} seconds"
+        came = f"{address!r}, where there is none ({type(error).__name__}: {reason})"
         repair = "Start one with `dask scheduler`, and pass the address that it prints."
         raise refusal("scheduler", rule, came, repair) from error
     with client:
@@ -105,19 +117,36 @@ def at_address(address: str) -> Iterator[Any]:
 
 @contextmanager
 def local_cluster(n_workers: int | None = None) -> Iterator[Any]:
-    """Processes on this machine, one thread each, one for each core unless their number is given."""
+    """Processes on this machine, one thread each, one for each core unless their number is given.
+
+    Whoever can connect can run code as this user, so that takes a key that is made for this cluster.
+    """
+    import dask
+
     distributed = _distributed()
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     try:
-        cluster = distributed.LocalCluster(
-            n_workers=n_workers or cores or 1,
-            threads_per_worker=1,
-            processes=True,
-            # None would still serve a page, on a port that others may have or want.
-            dashboard_address="127.0.0.1:0",
-            silence_logs=logging.CRITICAL,
-            preload=__name__,
-        )
+        security = distributed.Security.temporary()
+    except ImportError as error:
+        rule = "must be a client without the package cryptography"
+        repair = "Install it with `pip install cryptography`; processes of ours talk by TLS only."
+        raise refusal("engine", rule, f"a cluster to start here ({error})", repair) from error
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    pages: dict[str, list[str]] = {
+        f"distributed.{part}.http.routes": [] for part in ("scheduler", "worker")
+    }
+    try:
+        with dask.config.set(pages):
+            cluster = distributed.LocalCluster(
+                n_workers=n_workers or cores or 1,
+                threads_per_worker=1,
+                processes=True,
+                security=security,
+                # None would still listen for readers of pages, on a port that others may have or want.
+                dashboard_address="127.0.0.1:0",
+                scheduler_kwargs={"dashboard": False},
+                silence_logs=logging.CRITICAL,
+                preload=__name__,
+            )
     except (OSError, RuntimeError, TimeoutError) as error:
         raise EngineError(
             f"no worker processes could be started ({type(error).__name__}: {str(error)[:200]}). "

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._compiled.mixing import mix
-from hullcal._validation import InvalidInputError
+from hullcal._validation import InvalidInputError, check_whole
 from hullcal.distinct import Distinct
 from hullcal.io.source import available
 from hullcal.measures import Measure
@@ -174,15 +174,13 @@ def _rows_last(probs: NDArray[np.floating], positions: NDArray[np.int64]) -> Flo
     """
     n_samples, _, n_classes = probs.shape
     members = np.empty((len(positions), n_classes, n_samples))
-    mapped: object = probs
-    while isinstance(mapped, np.ndarray):
-        mapped = mapped.base
     size = max(1, _PACKED // (probs.shape[1] * n_classes))
     for first in range(0, n_samples, size):
+        mapped = check_whole(probs)
         rows = slice(first, min(first + size, n_samples))
         block = probs[rows]
         for m, position in enumerate(positions):
             members[m, :, rows] = block[:, position, :].T
-        if isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
             mapped.madvise(mmap.MADV_DONTNEED)
     return members

@@ -8,12 +8,13 @@ import os
 import pickle
 import signal
 import threading
+import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -323,6 +324,7 @@ def run_block(
     if os.getpid() != home and threading.current_thread() is threading.main_thread():
         # The Ctrl-C of a terminal is for the parent of a worker.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _end_with(home)
     values = np.empty((len(COLUMNS), len(tests), last - first))
     for r in range(first, last):
         current: Test | None = None
@@ -356,6 +358,19 @@ def run_block(
             where = f"data set {r} of {source.name}{what}"
             raise StudyError(f"{where}: {type(error).__name__}: {error}") from error
     return (place, first, last), values
+
+
+@cache
+def _end_with(parent: int) -> None:
+    """End this process soon after its parent, which may be killed before it can tell."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    if os.getppid() == parent:  # and is not on another machine
+        threading.Thread(target=watch, daemon=True).start()
 
 
 def _in_any_order(
