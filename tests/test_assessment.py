@@ -152,6 +152,10 @@ def test_no_output_of_an_assessment_is_incoherent(sound):
     for each in (answers, rows):
         p = {one["question"]: float(one["pvalue"]) for one in each}
         assert p["calibrated"] == shown >= max(p["truth"], p["average"])
+    average, calibrated, truth = json.loads(sound.to_json())["results"]
+    assert calibrated["pvalue"] == shown >= max(average["pvalue"], truth["pvalue"])
+    assert calibrated["unadjusted_pvalue"] == own
+    assert calibrated["rejected"] == sound.calibrated.rejected
     pages = sound.table(), sound.summary(), sound._repr_html_(), hc.report.render(sound)
     for page in pages:
         assert page.count(f"{shown:.3g}") >= 2

@@ -95,7 +95,7 @@ def test_a_clearly_calibrated_set_takes_few_resamples_and_says_so():
     at = found.n_resamples + 1
     assert note.code == "stopped"
     assert note.data == {"resample": at, "of_resamples": 999, "stop_after": 5}
-    assert str(note) == f"stopped at resample {at} of 999, the number 5 to reach the statistic"
+    assert str(note) == f"stopped at resample {at} of 999: 5 null values reached the statistic"
 
 
 def test_progress_reaches_its_end_when_the_run_stops():

@@ -241,7 +241,7 @@ def test_rows_are_divided_by_their_sums_on_request():
     [
         (
             [[0.5, 0.5], [0.0, 0.0]],
-            "1 of 2 rows that do not in shape (2, 2), the worst at (n, m) = (1, 0)",
+            "1 of 2 rows with another sum (shape (2, 2)), the worst at (n, m) = (1, 0)",
         ),
         ([[1e308, 1e308]], "with sum inf"),
         ([[1.0, -1.0]], "[0, 1]"),
@@ -712,6 +712,21 @@ def test_arguments_that_break_their_rule_are_refused(check, rule, values):
 def test_a_seed_under_the_name_of_other_packages_is_answered_with_ours(call, other):
     with pytest.raises(TypeError, match=rf"\(\) has no argument `{other}`.*`rng=0`"):
         call(members(), truth(), **{other: 0})
+
+
+def test_members_side_by_side_are_not_taken_for_classes():
+    wide = members().reshape(len(truth()), -1)
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(wide, columns=[f"model{i}_c{i}" for i in range(wide.shape[1])])
+    _, m, k = members().shape
+    for flat in (wide, frame):
+        with pytest.raises(hullcal.InvalidInputError, match=rf"reshape\(-1, {m}, {k}\)"):
+            hullcal.calibration_test(flat, truth())
+
+
+def test_one_measure_is_answered_with_the_argument_of_several():
+    with pytest.raises(TypeError, match=r"assess\(\) has no argument `measure`.*measures="):
+        hullcal.assess(members(), truth(), measure="ece_conf")
 
 
 @pytest.mark.parametrize("other", ["logits", "log"])

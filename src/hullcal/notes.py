@@ -18,7 +18,7 @@ _TEXTS = {
     "combination is infinite; likelihoods leave such rows out",
     "beyond_memory": "predictions are on workers or do not fit into memory, so null {null} was used "
     "instead of {usual}; it needs many rows in every bin",
-    "stopped": "stopped at resample {resample} of {of_resamples}, the number {stop_after} to reach the "
+    "stopped": "stopped at resample {resample} of {of_resamples}: {stop_after} null values reached the "
     "statistic",
     "too_few_rows": "too few rows for so many cells: resampled rows make {share:.2f} of the noise that "
     'labels would, so the p-value of null "recentered" may be too small; use null="stacked"',

@@ -164,6 +164,7 @@ _ELSEWHERE = {
     "seed": ("the seed is called `rng`. Pass for example", "rng=0"),
     "logits": ("for logits pass", "from_logits=True"),
     "log": ("for log-probabilities pass", "from_log=True"),
+    "measure": ("several are possible: pass", 'measures=["ece_conf"]'),
 }
 
 

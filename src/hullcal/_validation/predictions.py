@@ -332,13 +332,20 @@ def _refuse_findings(
     within = f"{given.precision.repaired(array.shape[-1]):.1g} for {given.precision.name}"
     rule = f"must sum to 1 over the last axis (within {within})"
     hint = f"{_LOGITS} {_BINARY} {_DIVIDE}" if far else _DIVIDE
+    n_columns = array.shape[-1]
+    m = round(min(float(found.sums.mean()), n_columns))
+    if m > 1 and n_columns % m == 0 and np.all(abs(found.sums - m) < FAR):
+        hint = (
+            f"So do {m} members side by side: pass `probs.reshape(-1, {m}, {n_columns // m})`, or name "
+            "the columns of a frame member:class."
+        )
     if normalize:
         rule, hint = "must have a positive and finite sum in every row", "Drop the other rows."
     elif from_log:
         hint = "Unnormalised log-probabilities are logits: pass `from_logits=True` instead."
     at = _peak(np.where(found.wrong, np.abs(found.sums - 1), -1.0), 0)
     came = (
-        f"{n_wrong} of {found.wrong.size} rows that do not in shape {array.shape}, "
+        f"{n_wrong} of {found.wrong.size} rows with another sum (shape {array.shape}), "
         f"the worst at (n, m) = {at} with sum {float(found.sums[at])!r}"
     )
     raise refusal("probs", rule, came, turned if order and not from_log else hint)

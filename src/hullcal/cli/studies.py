@@ -18,7 +18,7 @@ from hullcal.cli import options
 from hullcal.cli.options import Files, Output, as_options, csv_text
 from hullcal.cli.running import resumable, tell, working
 from hullcal.io.source import Source
-from hullcal.words import in_columns
+from hullcal.words import in_columns, printable
 
 #: A test is named as a whole.
 _PARTS: dict[str, Any] = dict.fromkeys(("measure", "null", "minimizer"), "--test")
@@ -128,7 +128,7 @@ def simulate(
         csv=lambda: as_csv(rows),
     )
     if folder is not None and not quiet:
-        tell(f"results: {folder}")
+        tell(f"results: {printable(str(folder))}")
 
 
 def _from_file(path: Path | None) -> dict[str, Any]:

@@ -158,7 +158,7 @@ def test(
         page = render(found, command=command_line(found.results[0].seed))
         io.write_atomic(report, page, force=out.force)
         if not quiet:
-            tell(f"report: {report}")
+            tell(f"report: {printable(str(report))}")
     asked = found.answers.values() if questions else [found.calibrated]
     rejected = any(answer is not None and answer.rejected for answer in asked)
     return REJECTED if exit_code and rejected else 0

@@ -71,7 +71,9 @@ def read(
     if (path is None) == (not sources):
         came = "neither" if path is None else "both"
         rule = "or `member_files` must be given, and not both"
-        raise refusal("path", rule, came, "Name one file of all members, or one file a member.")
+        raise refusal(
+            "path", rule, came, "Name one file of all members, or one file for each member."
+        )
     sources = sources or [Source.of(path)]
     beside = needs_labels and labels is None
     found = [_read_one(each, probs_key, labels_key, beside) for each in sources]

@@ -42,7 +42,8 @@ _WORDS = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
 # fmt: off
 #: Written for the reader's convenience, and computed anew when read.
 _DERIVED = (
-    "pvalue", "pvalue_interval", "evalue", "critical_value", "rejected", "n_resamples", "n_members",
+    "pvalue", "unadjusted_pvalue", "pvalue_interval", "evalue", "critical_value", "rejected",
+    "n_resamples", "n_members",
 )
 _COLUMNS = (
     "kind", "question", "measure", "null", "hypothesis", "statistic", "minimum", "critical_value",
@@ -68,14 +69,22 @@ def to_json(
     -------
     str
         An object with `version` (of hullcal), `versions` (of all that computed), `assessment` if there
-        is one, and `results`, each with its `kind`, its fields and what follows from them.
+        is one, and `results`, each with its `kind`, its fields and what follows from them. In an
+        assessment `pvalue` and `rejected` are adjusted there, and `unadjusted_pvalue` is that of the
+        test alone.
         Infinities and NaN are the strings "Infinity", "-Infinity" and "NaN"; among `settings`, which
         may hold any text, they are ``{"float": "Infinity"}``.
     """
     document: dict[str, Any] = {"version": hullcal.__version__, "versions": versions()}
     if assessment is not None:
         document["assessment"] = _word(assessment)
-    document["results"] = [_entry(result) for result in _listed(results)]
+    entries = document["results"] = [_entry(result) for result in _listed(results)]
+    answers = [] if assessment is None else assessment["answers"]
+    for entry, told in zip(
+        entries, (test for each in answers for test in each["tests"]), strict=False
+    ):
+        # No reader of one entry alone should meet a p-value that contradicts another question's.
+        entry |= {name: told[name] for name in ("pvalue", "unadjusted_pvalue", "rejected")}
     try:
         return json.dumps(document, allow_nan=False, indent=1) + "\n"
     except (TypeError, ValueError, RecursionError) as error:
