@@ -250,19 +250,3 @@ def test_no_order_of_rows_changes_what_is_found_on_the_edges_of_bins(measure, un
             again = hc.minimize(probs[rows], labels[rows], measure=measure)
             assert again.value == pytest.approx(found.value, abs=1e-9)
             np.testing.assert_allclose(again.weights, found.weights, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("measure", "copies", "n_classes", "seeds"),
-    [("ece_conf", (4, 3, 1), 3, range(15)), ("ece_cwise", (3, 2, 1, 1, 1, 1), 4, range(60, 70))],
-)
-def test_the_minimum_is_never_above_the_plain_average_though_members_are_given_twice(
-    measure, copies, n_classes, seeds
-):
-    # Without the plain average among the starts the 13th set of the first and the 6th of the second fail.
-    for seed in seeds:
-        rng = np.random.default_rng(seed)
-        distinct = rng.dirichlet(np.full(n_classes, 0.3), size=(12, len(copies)))
-        probs, labels = np.repeat(distinct, copies, axis=1), rng.integers(n_classes, size=12)
-        found = hc.minimize(probs, labels, measure=measure)
-        assert found.value <= hc.measures.resolve(measure)(probs.mean(axis=1), labels) + 1e-12

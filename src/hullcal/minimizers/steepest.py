@@ -36,9 +36,8 @@ class Steepest(Minimizer):
     A test that searches its replicates compares the mean of the smallest quarter of the ends, after 15
     evaluations a start: dropping a few rows moves it less than the smallest end, and as no start depends
     on labels, replicates share their first round, in which most of them end. The best weights of the
-    data are those of the smallest end of a second search, which goes on from the six smallest ends,
-    from weights of nearly maximum likelihood and, where members were given twice, from the plain
-    average, with `best_evaluations` a start (150, or
+    data are those of the smallest end of a second search, which goes on from the six smallest ends
+    and from weights of nearly maximum likelihood, with `best_evaluations` a start (150, or
     `max_evaluations` if that is given). No order of rows or members changes either: values within 1e-12
     are a tie, which the member with the lower number wins, and members are numbered by their predictions
     (`hullcal.distinct`).
@@ -89,11 +88,7 @@ class Steepest(Minimizer):
         first = _summary(weights, values, spent, converged)
         best = np.argsort(_ranks(values), axis=0, kind="stable")[:_PROMISING]
         promising = np.take_along_axis(weights, best[:, :, np.newaxis], axis=0).transpose(1, 0, 2)
-        further, average = [objective.likeliest(), promising], objective.average()
-        if average.min() < average.max():
-            # With copies of members the plain average is none of the starts, and may be the best.
-            further.append(np.tile(average, (objective.n_cases, 1, 1)))
-        starts = np.concatenate(further, axis=1)
+        starts = np.concatenate([objective.likeliest(), promising], axis=1)
         numbers = np.tile(np.arange(starts.shape[1]), (objective.n_cases, 1))
         second = _summary(*self.alone().ends(objective, starts, numbers))
         n_evaluations = first.n_evaluations + second.n_evaluations

@@ -57,10 +57,6 @@ class Function(ABC):
     def likeliest(self) -> Floats:
         """Weights of nearly maximum likelihood, a further start, (n_cases, 1, n_members)."""
 
-    def average(self) -> Floats:
-        """Weights of the plain average, in which a member counts as often as it was given."""
-        return np.full(self.n_members, 1.0 / self.n_members)
-
     def parts(self) -> Sequence[Function]:
         """Functions to be searched in the place of this one: all its cases, in order."""
         return [self]
@@ -78,10 +74,6 @@ class Objective(Function):
     measure: Measure
     #: How often each distinct member was given by the user.
     copies: Integers
-
-    def average(self) -> Floats:
-        weights: Floats = self.copies / self.copies.sum()
-        return weights
 
     def values(self, weights: Floats, cases: Integers) -> Floats:
         # Moves without a column are the bases themselves.
