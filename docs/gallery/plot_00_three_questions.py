@@ -36,7 +36,7 @@ sets = {
 # %%
 # One call for both sets, one table.
 
-found = hc.assess(sets, labels, n_resamples=199, rng=0)
+found = hc.assess(sets, labels, n_resamples=99, rng=0)
 print(found.table())
 
 # %%
