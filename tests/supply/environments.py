@@ -24,8 +24,8 @@ LEFT_OUT = {"playwright", "torch", "mypy", "hatchling"}
 #: Extras of users, and the group of the tests.
 GROUPS = ("sklearn", "parquet", "zarr", "hdf5", "safetensors", "dask", "nlopt", "test")
 #: The first release of a series that runs with the other packages, where it is not the first of all;
-#: matplotlib 3.10 uses names that later releases of pyparsing warn of.
-FIRST = {"scikit-learn": "1.7.2", "pandas": "2.2.2", "pyparsing": "3.1.2"}
+#: matplotlib 3.10 uses names that later releases of pyparsing warn of, and zarr 3.1 those of numcodecs.
+FIRST = {"scikit-learn": "1.7.2", "pandas": "2.2.2", "pyparsing": "3.1.2", "numcodecs": "0.16.1"}
 TESTS = (
     *("golden", "measures", "measure_contract", "nulls", "minimizers", "algorithm", "results"),
     *("sets", "classical", "uncertainty", "scenarios", "study", "io", "stores", "streams"),

@@ -151,7 +151,7 @@ def pages(result: hc.CalibrationTestResult, probs: Floats, labels: NDArray[np.in
     assert_type(found.answers["truth"].headline, str)
     assert_type(found.results, tuple[hc.CalibrationTestResult | hc.TruthTestResult, ...])
     assert_type(found.advice, tuple[str, ...])
-    assert_type(hc.testing.assert_calibrated(probs, labels, alpha=0.001), hc.Assessment)
+    assert_type(hc.testing.assert_calibrated(probs, labels, alpha=0.01), hc.Assessment)
     assert isinstance(hc.assess({"one": probs}, labels, n_resamples=99, rng=1), hc.Assessments)
     page = hc.report.render(found, title="Three members")
     assert_type(page, str)

@@ -143,6 +143,7 @@ def local_cluster(n_workers: int | None = None) -> Iterator[Any]:
                 security=security,
                 # None would still listen for readers of pages, on a port that others may have or want.
                 dashboard_address="127.0.0.1:0",
+                worker_dashboard_address="127.0.0.1:0",
                 scheduler_kwargs={"dashboard": False},
                 silence_logs=logging.CRITICAL,
                 preload=__name__,
