@@ -34,10 +34,7 @@ import tracemalloc
 from pathlib import Path
 import numpy as np
 import hullcal as hc
-
-def peak():
-    status = Path("/proc/self/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) * 1024
+from benchmarks.scale import memory
 
 rng = np.random.default_rng(0)
 def call(n):
@@ -46,9 +43,9 @@ def call(n):
     search = hc.minimizers.Pairwise(max_evaluations=3)
     tracemalloc.start()
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-    before = peak()
+    before = memory("VmHWM")
     hc.minimize(probs, labels, measure="skce_uq", minimizer=search, rng=0)
-    found = peak() - before, tracemalloc.get_traced_memory()[1]
+    found = memory("VmHWM") - before, tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return found
 
