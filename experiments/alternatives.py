@@ -196,9 +196,8 @@ def main() -> None:
             observed, law = statistics(probs, labels)
             null = [statistics(probs, draw_labels(law, rng))[0] for _ in range(N_RESAMPLES)]
             for name in observed:
-                if name in rejections:
-                    reached = 1 + sum(each[name] >= observed[name] for each in null)
-                    rejections[name] += reached / (1 + N_RESAMPLES) <= ALPHA
+                reached = 1 + sum(each[name] >= observed[name] for each in null)
+                rejections[name] += reached / (1 + N_RESAMPLES) <= ALPHA
         rates = [f"{rejections[name] / how.sets:12.2f}" for name in columns]
         print(f"{cell:34}" + "".join(rates), flush=True)
 
