@@ -64,7 +64,15 @@ def tv_diameter(probs: Any, *, n_jobs: int = 1) -> Floats:
     >>> tv_diameter([[[1.0, 0.0], [0.25, 0.75]]])
     array([0.75])
     """
-    return per_instance(_tv_diameter, probs, n_jobs=n_jobs)
+
+    def diameter(members: Floats) -> Floats:
+        widest = np.zeros(members.shape[2])
+        for m in range(1, len(members)):
+            distances = np.abs(members[m] - members[:m]).sum(axis=1)
+            np.maximum(widest, distances.max(axis=0), out=widest)
+        return 0.5 * widest
+
+    return per_instance(diameter, probs, n_jobs=n_jobs)
 
 
 def interval_width(probs: Any, *, n_jobs: int = 1) -> Floats:
@@ -88,7 +96,11 @@ def interval_width(probs: Any, *, n_jobs: int = 1) -> Floats:
     >>> interval_width([[[1.0, 0.0], [0.25, 0.75]]])
     array([0.75])
     """
-    return per_instance(_interval_width, probs, n_jobs=n_jobs)
+
+    def width(members: Floats) -> Floats:
+        return (members.max(axis=0) - members.min(axis=0)).mean(axis=0)  # type: ignore[no-any-return]
+
+    return per_instance(width, probs, n_jobs=n_jobs)
 
 
 def generalized_hartley(probs: Any, *, n_jobs: int = 1) -> Floats:
@@ -137,19 +149,6 @@ def generalized_hartley(probs: Any, *, n_jobs: int = 1) -> Floats:
     factors = _factors(min(classifiers.n_classes, MAX_CLASSES))
     size = partial(_hartley, factors=factors)
     return per_instance(size, classifiers, n_jobs=n_jobs, n_numbers=len(factors))
-
-
-def _interval_width(members: Floats) -> Floats:
-    widths: Floats = (members.max(axis=0) - members.min(axis=0)).mean(axis=0)
-    return widths
-
-
-def _tv_diameter(members: Floats) -> Floats:
-    widest = np.zeros(members.shape[2])
-    for m in range(1, len(members)):
-        distances = np.abs(members[m] - members[:m]).sum(axis=1)
-        np.maximum(widest, distances.max(axis=0), out=widest)
-    return 0.5 * widest
 
 
 @cache
