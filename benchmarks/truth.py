@@ -12,14 +12,7 @@ from pathlib import Path
 
 import numpy as np
 from experiments import command_line
-from experiments.alternatives import (
-    averaged,
-    evidences,
-    features,
-    fitted,
-    standardised,
-    tilted,
-)
+from experiments.alternatives import averaged, evidences, features, fitted, standardised, tilted
 from threadpoolctl import threadpool_limits
 
 import hullcal as hc

@@ -8,12 +8,7 @@ from typing import Any
 
 from hullcal.sets import ClassifierSet
 from hullcal.uncertainty.entropy import entropy_bounds, mutual_information
-from hullcal.uncertainty.spread import (
-    MAX_CLASSES,
-    generalized_hartley,
-    interval_width,
-    tv_diameter,
-)
+from hullcal.uncertainty.spread import MAX_CLASSES, generalized_hartley, interval_width, tv_diameter
 
 __all__ = [
     "UNITS",
