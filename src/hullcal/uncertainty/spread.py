@@ -17,8 +17,6 @@ from hullcal.threads import blocks, in_order
 
 Floats = NDArray[np.float64]
 
-#: Numbers that a block of instances takes: small enough for the second-level cache.
-_BLOCK = 200_000
 #: Classes up to which the generalised Hartley measure visits all subsets.
 MAX_CLASSES = 16
 
@@ -38,8 +36,8 @@ def per_instance(
         rows = members[slice(*bounds)].transpose(1, 2, 0)
         return size(np.ascontiguousarray(rows, dtype=np.float64))
 
-    # Fewer than eight instances leave the vector units idle.
-    bounds = blocks(0, len(members), max(8, _BLOCK // n_numbers))
+    # Numbers of a block fit the second-level cache; fewer than eight instances leave vector units idle.
+    bounds = blocks(0, len(members), max(8, 200_000 // n_numbers))
     return np.concatenate(list(in_order(of_block, bounds, n_jobs=check_jobs(n_jobs))))
 
 
