@@ -52,11 +52,11 @@ def literal_test(probs: Array, labels: Array, n_resamples: int) -> float:
     return reached / (1 + n_resamples)
 
 
-def likeliest(probs: Array, labels: Array, n_steps: int = 20_000) -> tuple[Array, float]:
+def likeliest(probs: Array, labels: Array) -> tuple[Array, float]:
     """EM until no combination can be likelier by more than 1e-6, and the bound."""
     chances = probs[np.arange(len(labels)), :, labels]
     weights = np.full(probs.shape[1], 1.0 / probs.shape[1])
-    for _ in range(n_steps):
+    for _ in range(20_000):
         mixed = chances @ weights
         shares = (chances / mixed[:, None]).mean(axis=0)
         gap = len(labels) * np.log(shares.max())
