@@ -247,8 +247,10 @@ class Power(Result):
     notes: tuple[Note, ...] = ()
 
     def __post_init__(self) -> None:
-        # A list, as JSON has it, becomes what it was.
+        # Lists, as JSON has them, become what they were; another number of ends is an error.
         object.__setattr__(self, "n_samples", np.asarray(self.n_samples, dtype=np.int64))
+        low, high = self.n_needed_interval
+        object.__setattr__(self, "n_needed_interval", (low, high))
         super().__post_init__()
 
     def sentence(self) -> str:
