@@ -1,8 +1,7 @@
 """How does the cost grow with rows, members, classes and resamples, and how much memory does it take?"""
 
-import subprocess
-import sys
 from itertools import product
+from pathlib import Path
 
 from experiments import named
 
@@ -17,6 +16,7 @@ from benchmarks.measuring import (
     print_table,
     print_title,
 )
+from benchmarks.scale import memory
 
 MEASURES = ("ece_conf", "ece_cwise", "hl_cwise", "skce_ul")
 #: Evaluations of a search: fewer than in a test, since all cost the same and the sizes are large.
@@ -28,33 +28,6 @@ RESAMPLES = {"paper": (2000, 4000, 8000, 16000), "refit": (50, 100, 200, 400)}
 FEW = {"paper": 40, "refit": 4}
 PAIR_ROWS = (500, 1000, 2000, 4000)
 MEMORY_ROWS = 5000
-
-_MEMORY = """
-import tracemalloc
-from pathlib import Path
-import numpy as np
-import hullcal as hc
-
-def peak():
-    status = Path("/proc/self/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) * 1024
-
-rng = np.random.default_rng(0)
-def call(n):
-    probs = rng.dirichlet(np.ones(10), size=(n, 10))
-    labels = rng.integers(10, size=n)
-    search = hc.minimizers.Pairwise(max_evaluations=3)
-    tracemalloc.start()
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-    before = peak()
-    hc.minimize(probs, labels, measure="skce_uq", minimizer=search, rng=0)
-    found = peak() - before, tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return found
-
-call(50)
-print(*call(ROWS))
-"""
 
 
 def seconds_of(measure: str, null: str, data: Set, n_resamples: int) -> float:
@@ -113,11 +86,12 @@ def print_pairs() -> list[Target]:
         [["ms per evaluation", *(f"{1e3 * t:.2f}" for t in times), f"{slope:.3f}"]],
         "skce_uq: one evaluation, K=10",
     )
-    # Compiled code allocates behind tracemalloc's back, so the system is asked too.
-    script = _MEMORY.replace("ROWS", str(MEMORY_ROWS))
-    command = [sys.executable, "-c", script]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    most, whole = max(map(int, done.stdout.split())), MEMORY_ROWS**2 * 8
+    probs, labels = plain(0, MEMORY_ROWS)
+    search = hc.minimizers.Pairwise(max_evaluations=3)
+    before, whole = memory("VmRSS"), MEMORY_ROWS**2 * 8
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    hc.minimize(probs, labels, measure="skce_uq", minimizer=search, rng=0)
+    most = memory("VmHWM") - before
     return [
         at_most("exponent in N of one evaluation, skce_uq", slope, 2.1),
         at_most(f"skce_uq, N={MEMORY_ROWS:,}: peak memory over an NxN array", most / whole, 0.2),

@@ -10,12 +10,9 @@ is followed. The SKCE is kinder than theirs: one array expression for all pairs.
 Its lean form is the same test by whole arrays: rows by number, labels from uniform draws, bins by
 `bincount`; the search is the same COBYLA. It tells what is won by sparing waste from what is won by
 compiled arithmetic.
-
-`python -m benchmarks.literal` prints how long the paper's test takes for each measure, in both forms.
 """
 
 import random
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +22,7 @@ from scipy.optimize import minimize
 from scipy.stats import multinomial
 
 import hullcal as hc
-from benchmarks.measuring import Array, plain
+from benchmarks.measuring import Array
 
 Measure = Callable[[Array, Array], float]
 N_BINS = 10
@@ -227,21 +224,3 @@ def refit_null(
     """The refit null: rows fixed, labels from the EM weights, COBYLA on every resample."""
     probs_0 = combine(probs, em_weights(probs, labels))
     return [minimise(probs, sample_labels(probs_0, rng), g)[0] for _ in range(n_resamples)]
-
-
-def main() -> None:
-    rng = np.random.default_rng(0)
-    probs, labels = plain(0, 100)
-    print("seconds for one test, N=100, M=K=10, D=100: as the authors do it, and lean")
-    for measure in MEASURES:
-        took = []
-        for null, g in ((paper_null, MEASURES[measure]), (lean_paper_null, LEAN[measure])):
-            start = time.perf_counter()
-            null(probs, g, 100, rng)
-            minimise(probs, labels, g)
-            took.append(time.perf_counter() - start)
-        print(f"{measure:<10} {took[0]:8.2f} {took[1]:8.2f}", flush=True)
-
-
-if __name__ == "__main__":
-    main()

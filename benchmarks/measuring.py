@@ -14,10 +14,10 @@ Array = np.ndarray
 Set = tuple[Array, Array]
 
 
-def s1(seed: int, n_samples: int, spread: float, n_members: int = 10, n_classes: int = 10) -> Set:
-    """The paper's S1, where the hull contains the truth: members (N, M, K) and labels."""
-    sizes = {"n_samples": n_samples, "n_members": n_members, "n_classes": n_classes}
-    found = hc.simulation.scenario("S1", **sizes, spread=spread, rng=seed)
+def s1(seed: int, n_samples: int, spread: float, n_members: int = 10) -> Set:
+    """The paper's S1, where the hull contains the truth: members (N, M, 10) and labels."""
+    sizes = {"n_samples": n_samples, "n_members": n_members, "spread": spread}
+    found = hc.simulation.scenario("S1", **sizes, rng=seed)
     return found.probs, found.labels
 
 

@@ -6,7 +6,6 @@
 Each test runs in a process of its own.
 """
 
-import argparse
 import json
 import os
 import shutil
@@ -14,15 +13,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from argparse import SUPPRESS
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from experiments import named, tables
+from experiments import command_line, named, tables
 
 import hullcal as hc
 from benchmarks.measuring import (
+    Array,
     Set,
     Target,
     at_least,
@@ -44,26 +45,31 @@ COLUMNS = (
 Cell = dict[str, Any]
 
 
+def written(path: Path, shape: tuple[int, int, int], rng: np.random.Generator) -> Array:
+    """Predictions (float32, uniform) as a file, written a few rows at a time; labels of their mean."""
+    probs = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
+    labels = np.empty(len(probs), dtype=np.int32)
+    rows = max(1, min(CHUNK, 10**7 // probs[0].size))
+    for begin in range(0, len(probs), rows):
+        part = probs[begin : begin + rows]
+        rng.standard_exponential(out=part, dtype=np.float32)
+        part /= part.sum(axis=2, keepdims=True, dtype=np.float64).astype(np.float32)
+        mean = part.mean(axis=1, dtype=np.float64)
+        labels[begin : begin + rows] = hc.simulation.draw_labels(mean, rng)
+    probs.flush()
+    return labels
+
+
 def made(folder: Path, n_samples: int, n_members: int, n_classes: int) -> Path:
-    """A folder of shards probs-*.npy (float32, uniform) and labels-*.npy (of the members' mean)."""
+    """A folder of shards probs-*.npy and labels-*.npy."""
     target = folder / f"{n_samples}x{n_members}x{n_classes}"
     if target.is_dir():
         return target
     target.mkdir()
     rng = np.random.default_rng(n_samples + n_members + n_classes)
     for shard, first in enumerate(range(0, n_samples, SHARD)):
-        size = min(SHARD, n_samples - first)
-        path, shape = target / f"probs-{shard:05d}.npy", (size, n_members, n_classes)
-        probs = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
-        labels = np.empty(size, dtype=np.int32)
-        rows = max(1, min(CHUNK, 10**7 // (n_members * n_classes)))
-        for begin in range(0, size, rows):
-            part = probs[begin : begin + rows]
-            rng.standard_exponential(out=part, dtype=np.float32)
-            part /= part.sum(axis=2, keepdims=True, dtype=np.float64).astype(np.float32)
-            mean = part.mean(axis=1, dtype=np.float64)
-            labels[begin : begin + rows] = hc.simulation.draw_labels(mean, rng)
-        probs.flush()
+        shape = (min(SHARD, n_samples - first), n_members, n_classes)
+        labels = written(target / f"probs-{shard:05d}.npy", shape, rng)
         np.save(target / f"labels-{shard:05d}.npy", labels)
     return target
 
@@ -194,15 +200,11 @@ SECTIONS = {"rows": rows, "classes": classes, "members": members}
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the sections, print targets, and write the figures if they are wanted."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.scale",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_line("benchmarks.scale", __doc__)
     parser.add_argument("sections", nargs="*", metavar="section", help=", ".join(SECTIONS))
     parser.add_argument("--most-rows", type=int, default=10**7)
     parser.add_argument("--out", type=Path, help="folder for the figures as CSV")
-    parser.add_argument("--cell", type=json.loads, help=argparse.SUPPRESS)
+    parser.add_argument("--cell", type=json.loads, help=SUPPRESS)
     given = parser.parse_args(arguments)
     if given.cell is not None:
         print(json.dumps(run_cell(given.cell)))

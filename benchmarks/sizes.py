@@ -106,12 +106,8 @@ def print_sizes() -> list[Target]:
         ours, theirs = time_of(name, probs[:N_SAMPLES]), slow / len(few)
         slope = exponent(GROWTH, [time_of(name, probs[:n]) for n in GROWTH])
         ratio = theirs * N_SAMPLES / ours
-        rows.append(
-            [
-                *(name, f"{1e3 * ours:.1f}", f"{1e6 * ours / N_SAMPLES:.2f}"),
-                *(f"{1e6 * theirs:,.0f}", f"{ratio:,.0f}", f"{slope:.3f}"),
-            ]
-        )
+        times = f"{1e3 * ours:.1f}", f"{1e6 * ours / N_SAMPLES:.2f}", f"{1e6 * theirs:,.0f}"
+        rows.append([name, *times, f"{ratio:,.0f}", f"{slope:.3f}"])
         targets += [
             at_most(f"{name} of {N_SAMPLES:,} instances, one thread", ours, 1.0, " s"),
             at_least(f"{name} against literal NumPy", ratio, 50),

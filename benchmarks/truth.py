@@ -4,7 +4,6 @@ python -m benchmarks.truth                  # times, and the ratio to NumPy
 python -m benchmarks.truth --rows 10000000  # the e-value of a mapped file, pass by pass
 """
 
-import argparse
 import tempfile
 import time
 from collections import defaultdict
@@ -12,13 +11,8 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from experiments.alternatives import (
-    averaged,
-    evidences,
-    features,
-    slopes_and_curvature,
-    standardised,
-)
+from experiments import command_line
+from experiments.alternatives import averaged, evidences, features, fitted, standardised, tilted
 from threadpoolctl import threadpool_limits
 
 import hullcal as hc
@@ -35,15 +29,15 @@ from benchmarks.measuring import (
     s1,
     seconds,
 )
-from benchmarks.scale import WARM, memory
+from benchmarks.scale import WARM, memory, written
 from hullcal.evidence import MOST_FITTED, next_fit
 from hullcal.objectives.chunked import ArrayPasses, Job
 
 N_RESAMPLES, FEW = 100, 5
 #: Ridges of what predicts later rows.
 CAUTIOUS = {"temperature": 5.0, "pool": 20.0, "classes": 20.0}
-#: Rows made at a time; rows and workers of the plan.
-CHUNK, MANY_ROWS, WORKERS = 20_000, 10**9, 100
+#: Rows and workers of the plan.
+MANY_ROWS, WORKERS = 10**9, 100
 
 
 def literal_test(probs: Array, labels: Array, n_resamples: int) -> float:
@@ -58,11 +52,11 @@ def literal_test(probs: Array, labels: Array, n_resamples: int) -> float:
     return reached / (1 + n_resamples)
 
 
-def likeliest(probs: Array, labels: Array, n_steps: int = 20_000) -> tuple[Array, float]:
+def likeliest(probs: Array, labels: Array) -> tuple[Array, float]:
     """EM until no combination can be likelier by more than 1e-6, and the bound."""
     chances = probs[np.arange(len(labels)), :, labels]
     weights = np.full(probs.shape[1], 1.0 / probs.shape[1])
-    for _ in range(n_steps):
+    for _ in range(20_000):
         mixed = chances @ weights
         shares = (chances / mixed[:, None]).mean(axis=0)
         gap = len(labels) * np.log(shares.max())
@@ -70,22 +64,6 @@ def likeliest(probs: Array, labels: Array, n_steps: int = 20_000) -> tuple[Array
             break
         weights = weights * shares
     return weights, np.log(mixed).sum() + gap
-
-
-def fitted(x: Array, q: Array, labels: Array, ridge: float) -> Array:
-    """Coefficients of an alternative, by Newton's method."""
-    beta, now = np.zeros(x.shape[2]), q
-    for _ in range(25):
-        slopes, curvature = slopes_and_curvature(x, now, labels)
-        slopes = slopes - ridge * beta
-        step = np.linalg.solve(curvature + ridge * np.eye(len(beta)), slopes)
-        beta = beta + step * min(1.0, 2.0 / np.abs(step).max())
-        if slopes @ step < 2e-4:
-            break
-        scores = np.log(q) + x @ beta
-        now = np.exp(scores - scores.max(axis=1, keepdims=True))
-        now /= now.sum(axis=1, keepdims=True)
-    return beta
 
 
 def literal_evalue(probs: Array, labels: Array) -> float:
@@ -104,9 +82,8 @@ def literal_evalue(probs: Array, labels: Array) -> float:
             beta = np.zeros(x.shape[2])
             if first:
                 beta = fitted(x[:first], q[:first], labels[:first], ridge)
-            scores = np.log(q[first:]) + x[first:] @ beta
-            scores -= np.log(np.exp(scores).sum(axis=1, keepdims=True))
-            numerators[name] += scores[np.arange(last - first), labels[first:last]].sum()
+            law = tilted(x[first:], q[first:], beta)
+            numerators[name] += np.log(law[np.arange(last - first), labels[first:last]]).sum()
         first = last
     found = np.logaddexp.reduce([*numerators.values()]) - np.log(len(numerators))
     return float(found - likeliest(probs, labels)[1])
@@ -150,23 +127,6 @@ def run() -> list[Target]:
     ]
 
 
-def mapped(folder: Path, n_samples: int) -> Set:
-    """Uniform predictions of ten members and classes as a mapped file, labels from their mean."""
-    rng = np.random.default_rng(0)
-    path, shape = folder / "probs.npy", (n_samples, 10, 10)
-    probs = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
-    labels = np.empty(n_samples, dtype=np.int32)
-    for first in range(0, n_samples, CHUNK):
-        part = rng.standard_exponential((min(CHUNK, n_samples - first), 10, 10), dtype=np.float32)
-        part /= part.sum(axis=2, keepdims=True)
-        running = part.mean(axis=1, dtype=np.float64).cumsum(axis=1)
-        levels = rng.random((len(part), 1)) * running[:, -1:]
-        labels[first : first + CHUNK] = (running[:, :-1] <= levels).sum(axis=1)
-        probs[first : first + CHUNK] = part
-    del probs
-    return np.load(path, mmap_mode="r"), labels
-
-
 def many_rows(n_samples: int, n_jobs: int) -> None:
     """Time and memory of an e-value, and what more rows on more workers would take."""
     passes: dict[str, list[float]] = defaultdict(list)
@@ -180,7 +140,9 @@ def many_rows(n_samples: int, n_jobs: int) -> None:
         return found
 
     with tempfile.TemporaryDirectory(prefix="hullcal-truth-") as name:
-        probs, labels = mapped(Path(name), n_samples)
+        path = Path(name) / "probs.npy"
+        labels = written(path, (n_samples, 10, 10), np.random.default_rng(0))
+        probs = np.load(path, mmap_mode="r")
         how = {"n_resamples": 0, "rng": 0, "n_jobs": n_jobs}
         hc.truth_test(probs[:WARM], labels[:WARM], **how)
         Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
@@ -206,11 +168,7 @@ def many_rows(n_samples: int, n_jobs: int) -> None:
 
 def main() -> None:
     """Print the targets, or the passes over many rows."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.truth",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_line("benchmarks.truth", __doc__)
     parser.add_argument("--rows", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args()

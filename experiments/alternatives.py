@@ -117,21 +117,30 @@ def evidence(x: Floats, q: Floats, labels: Floats, ridge: float) -> float:
     return float(slopes @ np.linalg.solve(curvature, slopes) - volume) / 2.0
 
 
-def log_ratio(x: Floats, q: Floats, labels: Floats) -> float:
-    """The log-likelihood of the best alternative less that of the combination."""
-    logs, best, rows = np.log(q), q, np.arange(len(q))
+def tilted(x: Floats, q: Floats, coefficients: Floats) -> Floats:
+    """The alternative of these coefficients."""
+    scores = np.log(q) + x @ coefficients
+    law = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return law / law.sum(axis=1, keepdims=True)
+
+
+def fitted(x: Floats, q: Floats, labels: Floats, ridge: float) -> Floats:
+    """Coefficients of the best alternative, by Newton's method."""
     coefficients = np.zeros(x.shape[2])
     for _ in range(25):
-        slopes, curvature = slopes_and_curvature(x, best, labels)
-        slopes = slopes - RIDGE * coefficients
-        step = np.linalg.solve(curvature + RIDGE * np.eye(len(slopes)), slopes)
+        slopes, curvature = slopes_and_curvature(x, tilted(x, q, coefficients), labels)
+        slopes = slopes - ridge * coefficients
+        step = np.linalg.solve(curvature + ridge * np.eye(len(slopes)), slopes)
         if slopes @ step < 2e-5:
             break
         coefficients = coefficients + step * min(1.0, 2.0 / np.abs(step).max())
-        scores = logs + x @ coefficients
-        best = np.exp(scores - scores.max(axis=1, keepdims=True))
-        best /= best.sum(axis=1, keepdims=True)
-    return float(np.log(best[rows, labels]).sum() - logs[rows, labels].sum())
+    return coefficients
+
+
+def log_ratio(x: Floats, q: Floats, labels: Floats) -> float:
+    """The log-likelihood of the best alternative less that of the combination."""
+    best, rows = tilted(x, q, fitted(x, q, labels, RIDGE)), np.arange(len(q))
+    return float(np.log(best[rows, labels]).sum() - np.log(q[rows, labels]).sum())
 
 
 def evidences(
@@ -187,9 +196,8 @@ def main() -> None:
             observed, law = statistics(probs, labels)
             null = [statistics(probs, draw_labels(law, rng))[0] for _ in range(N_RESAMPLES)]
             for name in observed:
-                if name in rejections:
-                    reached = 1 + sum(each[name] >= observed[name] for each in null)
-                    rejections[name] += reached / (1 + N_RESAMPLES) <= ALPHA
+                reached = 1 + sum(each[name] >= observed[name] for each in null)
+                rejections[name] += reached / (1 + N_RESAMPLES) <= ALPHA
         rates = [f"{rejections[name] / how.sets:12.2f}" for name in columns]
         print(f"{cell:34}" + "".join(rates), flush=True)
 

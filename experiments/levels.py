@@ -7,7 +7,6 @@ above the 99 % bound of a binomial count, allowing for the number of cells. Cell
 scikit-learn, and some the files beside the project (`--data`); they are left out where these are absent.
 """
 
-import argparse
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ import numpy as np
 from scipy.stats import binom
 
 import hullcal as hc
+from experiments import command_line
 from hullcal.simulation import draw_labels
 
 ALPHA, N_RESAMPLES = 0.05, 39  # 2/40 is alpha exactly
@@ -178,11 +178,7 @@ def cells(folder: Path) -> Iterator[Cell]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(
-        prog="python -m experiments.levels",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_line("experiments.levels", __doc__)
     parser.add_argument("--sets", type=int, default=200, help="sets a cell")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--null", default="stacked", choices=hc.nulls.available())

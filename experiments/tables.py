@@ -14,6 +14,11 @@ def where(rows: Rows, **values: Any) -> Rows:
     return [row for row in rows if all(row[name] == value for name, value in values.items())]
 
 
+def column(rows: Rows, name: str) -> list[Any]:
+    """One value of each row."""
+    return [row[name] for row in rows]
+
+
 def write(rows: Rows, path: Path, columns: Sequence[str] | None = None) -> None:
     """A line for each row; a parameter that plays no part is left empty."""
     names = tuple(rows[0]) if columns is None else columns

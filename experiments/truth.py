@@ -166,12 +166,9 @@ def main() -> None:
             low, high = hc.simulation.wilson(int(counts[0]), how.sets)
             rates = counts / how.sets
             mark = " above its bound" if name in VALID and counts[0] > bound else ""
-            print(
-                f"{name:36}{rates[0]:8.3f} ({low:.3f}, {high:.3f}){rates[1]:9.3f}"
-                + "".join(f"{rate:11.3f}" for rate in rates[2:])
-                + mark,
-                flush=True,
-            )
+            own = f"{rates[0]:8.3f} ({low:.3f}, {high:.3f}){rates[1]:9.3f}"
+            others = "".join(f"{rate:11.3f}" for rate in rates[2:])
+            print(f"{name:36}{own}{others}{mark}", flush=True)
         if how.streams:
             passed = sum(pool.map(ever_passed, range(how.streams), chunksize=5))
             print(f"{passed} of {how.streams} valid streams ever pass an e-value of 20")

@@ -7,13 +7,13 @@ second `probs` (n_samples, n_classes), how people labelled the same images. Prin
 page "Fourteen networks and fifty people", and writes tables (CSV) and figures (SVG).
 """
 
-import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import hullcal as hc
+from experiments import command_line
 from experiments.cifar10_networks import figures, humans, study
 from experiments.cifar10_networks.study import MEASURES, NULLS, Collection, Effort
 from experiments.tables import Rows, show, timed, with_intervals, write
@@ -124,11 +124,7 @@ PARTS: dict[str, Callable[[Collection, Effort, Path], None]] = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read, run the parts asked for, write."""
-    parser = argparse.ArgumentParser(
-        prog="python -m experiments.cifar10_networks",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_line("experiments.cifar10_networks", __doc__)
     parser.add_argument("predictions", type=Path, help=".npz with probs, labels and members")
     parser.add_argument("humans", type=Path, help=".npz with probs, people's distributions")
     parser.add_argument("--out", type=Path, default=Path("docs/figures/cifar10_networks"))

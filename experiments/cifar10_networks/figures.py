@@ -7,7 +7,7 @@ import numpy as np
 
 from experiments.canvas import GREY, PAGE, drawing
 from experiments.cifar10_networks.study import ALPHA, MEASURES, NULLS, SIZES
-from experiments.tables import Rows
+from experiments.tables import Rows, column, where
 
 BLUE, ORANGE, GREEN, PURPLE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"
 
@@ -18,22 +18,12 @@ def draw_alone(rows: Rows, best: float, path: Path) -> None:
     with drawing(path, height=3.0, width=PAGE * 0.8) as figure:
         ax = figure.subplots()
         places = np.arange(len(ordered))
-        ax.barh(
-            places,
-            [row["ece_conf_critical"] for row in ordered],
-            color="#D9D9D9",
-            height=0.7,
-            label="95 % of calibrated classifiers",
-        )
-        ax.plot(
-            [row["ece_conf"] for row in ordered],
-            places,
-            "o",
-            color=BLUE,
-            label="network, and their average",
-        )
+        usual, label = column(ordered, "ece_conf_critical"), "95 % of calibrated classifiers"
+        ax.barh(places, usual, color="#D9D9D9", height=0.7, label=label)
+        values, label = column(ordered, "ece_conf"), "network, and their average"
+        ax.plot(values, places, "o", color=BLUE, label=label)
         ax.axvline(best, color=GREEN, linestyle="--", label="smallest in the hull")
-        ax.set_yticks(places, [row["network"] for row in ordered])
+        ax.set_yticks(places, column(ordered, "network"))
         ax.set_xlim(left=0)
         ax.set_xlabel("ece_conf")
         ax.xaxis.set_major_formatter(_short)
@@ -46,19 +36,14 @@ def draw_weights(rows: Rows, path: Path) -> None:
         ax = figure.subplots()
         styles = {"ece_conf": (BLUE, "o", -0.14), "ece_cwise": (ORANGE, "s", 0.14)}
         for measure, (colour, marker, shift) in styles.items():
-            of_measure = [row for row in rows if row["measure"] == measure]
+            of_measure = where(rows, measure=measure)
             places = np.arange(len(of_measure)) + shift
-            lows = [row["weight_lower"] for row in of_measure]
-            highs = [row["weight_upper"] for row in of_measure]
-            ax.vlines(places, lows, highs, color=colour, linewidth=0.8)
-            middle = [row["weight"] for row in of_measure]
+            ends = (column(of_measure, f"weight_{end}") for end in ("lower", "upper"))
+            ax.vlines(places, *ends, color=colour, linewidth=0.8)
+            middle = column(of_measure, "weight")
             ax.plot(places, middle, marker, color=colour, label=f"smallest {measure}")
-            ax.set_xticks(
-                range(len(of_measure)),
-                [row["network"] for row in of_measure],
-                rotation=45,
-                ha="right",
-            )
+        names = column(of_measure, "network")
+        ax.set_xticks(range(len(names)), names, rotation=45, ha="right")
         ax.axhline(1 / len(of_measure), color=GREY, linewidth=0.8, linestyle=":", label="average")
         ax.set_ylim(bottom=0)
         ax.set_ylabel("weight")
@@ -79,25 +64,20 @@ def draw_pairs(rows: Rows, alone: dict[str, float], path: Path) -> None:
     with drawing(path, height=3.9) as figure:
         left, right = figure.subplots(1, 2)
         # Vector cells: an image would be embedded and blurred.
-        first = left.pcolormesh(values, cmap="viridis_r", edgecolors="white", linewidth=0.3)
-        second = right.pcolormesh(
-            pvalues,
-            cmap="cividis",
-            vmin=0,
-            vmax=max(0.2, np.nanmax(pvalues)),
-            edgecolors="white",
-            linewidth=0.3,
-        )
-        _mark(right, pvalues)
-        bars = ((left, first, "smallest ece_conf"), (right, second, "p-value"))
-        for ax, mesh, label in bars:
+        edges = {"edgecolors": "white", "linewidth": 0.3}
+        most = max(0.2, np.nanmax(pvalues))
+        first = left.pcolormesh(values, cmap="viridis_r", **edges)
+        second = right.pcolormesh(pvalues, cmap="cividis", vmin=0, vmax=most, **edges)
+        # A cross where the pair is rejected: colour alone would not show the level.
+        y, x = np.nonzero(pvalues <= ALPHA)
+        right.plot(x + 0.5, y + 0.5, "x", color="white", markersize=3)
+        for ax, mesh, label in ((left, first, "smallest ece_conf"), (right, second, "p-value")):
             ax.set_aspect("equal")
             ax.invert_yaxis()
             ax.set_xticks(np.arange(len(names)) + 0.5, names, rotation=90)
             ax.tick_params(length=0)
-            figure.colorbar(
-                mesh, ax=ax, label=label, location="top", shrink=0.9, pad=0.02, format=_short
-            )
+            place = {"location": "top", "shrink": 0.9, "pad": 0.02}
+            figure.colorbar(mesh, ax=ax, label=label, format=_short, **place)
         left.set_yticks(np.arange(len(names)) + 0.5, names)
         right.set_yticks([])
         right.set_xlabel("below the diagonal recentered, above it refit")
@@ -108,32 +88,20 @@ def draw_sizes(groups: Rows, pairs: Rows, path: Path) -> None:
     """Valid and small: the best value against the mean size; filled where not rejected."""
     with drawing(path, height=3.2, width=PAGE * 0.85) as figure:
         ax = figure.subplots()
-        kinds = (
-            ("pairs", pairs, GREY, "o", 12),
-            ("groups", groups, ORANGE, "s", 26),
-        )
-        for label, rows, colour, marker, size in kinds:
-            for rejected in (False, True):
+        for kind, rows, colour, look in (
+            ("pairs", pairs, GREY, {"marker": "o", "s": 12}),
+            ("groups", groups, ORANGE, {"marker": "s", "s": 26}),
+        ):
+            for rejected, fill in ((False, colour), (True, "white")):
                 some = [row for row in rows if (row["ece_conf_recentered_p"] <= ALPHA) is rejected]
-                ax.scatter(
-                    [row["tv_diameter"] for row in some],
-                    [row["ece_conf"] for row in some],
-                    s=size,
-                    marker=marker,
-                    linewidth=0.8,
-                    edgecolors=colour,
-                    facecolors="white" if rejected else colour,
-                    label=f"{label}, {'rejected' if rejected else 'not rejected'}",
-                )
+                place = column(some, "tv_diameter"), column(some, "ece_conf")
+                look |= {"linewidth": 0.8, "edgecolors": colour, "facecolors": fill}
+                ax.scatter(*place, **look, label=f"{kind}, {'not ' * (not rejected)}rejected")
         for i, row in enumerate(groups):
             # Neighbours in the table may be neighbours in the figure: names go left and right in turn.
-            ax.annotate(
-                row["set"],
-                (row["tv_diameter"], row["ece_conf"]),
-                xytext=(4, 4) if i % 2 else (-4, 4),
-                ha="left" if i % 2 else "right",
-                textcoords="offset points",
-            )
+            side = {"xytext": (4, 4), "ha": "left"} if i % 2 else {"xytext": (-4, 4), "ha": "right"}
+            place = row["tv_diameter"], row["ece_conf"]
+            ax.annotate(row["set"], place, textcoords="offset points", **side)
         ax.set_xlabel("mean size of the set (tv_diameter)")
         ax.set_ylabel("smallest ece_conf in the hull")
         for axis in (ax.xaxis, ax.yaxis):
@@ -144,12 +112,12 @@ def draw_sizes(groups: Rows, pairs: Rows, path: Path) -> None:
 
 def draw_growing(rows: Rows, path: Path) -> None:
     """p-values above, sizes below, both against the number of members."""
-    members = [row["n_members"] for row in rows]
+    members = column(rows, "n_members")
     with drawing(path, height=5.0, width=6.3) as figure:
         valid, small = figure.subplots(2, 1, sharex=True)
 
         def line(ax: Any, name: str, style: str, colour: str, marker: str, label: str) -> None:
-            values = [row[name] for row in rows]
+            values = column(rows, name)
             ax.plot(members, values, style, color=colour, marker=marker, label=label)
 
         for measure, colour, marker in zip(MEASURES, (BLUE, ORANGE), "os", strict=True):
@@ -185,10 +153,9 @@ def draw_humans(distances: dict[str, Any], disagreement: Rows, path: Path) -> No
         left.set_ylabel("share of images")
         left.legend(loc="lower right", title="distance to", title_fontsize="small")
         places = np.arange(len(disagreement))
-        means = np.array([row["tv_diameter"] for row in disagreement])
-        ends = [[row[f"tv_diameter_{end}"] for row in disagreement] for end in ("lower", "upper")]
+        ends = (column(disagreement, f"tv_diameter_{end}") for end in ("lower", "upper"))
         right.vlines(places, *ends, color=BLUE, linewidth=0.8)
-        right.plot(places, means, "o-", color=BLUE)
+        right.plot(places, column(disagreement, "tv_diameter"), "o-", color=BLUE)
         ticks = [f"{row['dissent']}\n({row['n_images']})" for row in disagreement]
         right.set_xticks(places, ticks)
         right.set_ylim(bottom=0)
@@ -199,9 +166,3 @@ def draw_humans(distances: dict[str, Any], disagreement: Rows, path: Path) -> No
 def _short(value: float, place: Any = None) -> str:
     """A tick as the tables have it: .025."""
     return f"{value:.4g}".replace("0.", ".", 1)
-
-
-def _mark(ax: Any, pvalues: Any) -> None:
-    """A cross where the pair is rejected: colour alone would not show the level."""
-    rejected = np.argwhere(pvalues <= ALPHA)
-    ax.plot(rejected[:, 1] + 0.5, rejected[:, 0] + 0.5, "x", color="white", markersize=3)

@@ -28,11 +28,8 @@ def nearest_points(members: Floats, points: Floats) -> Floats:
     the sum of s under s >= h - P'w, with w on the simplex and s >= 0. Blocks of instances are one
     program.
     """
-    starts = range(0, len(points), _BLOCK)
-    blocks = [
-        _nearest(members[i : i + _BLOCK].astype(np.float64), points[i : i + _BLOCK]) for i in starts
-    ]
-    return np.concatenate(blocks)
+    blocks = [slice(i, i + _BLOCK) for i in range(0, len(points), _BLOCK)]
+    return np.concatenate([_nearest(members[b].astype(np.float64), points[b]) for b in blocks])
 
 
 def total_variation(first: Any, second: Any) -> Floats:
@@ -42,18 +39,16 @@ def total_variation(first: Any, second: Any) -> Floats:
 
 def distances(collection: Collection, seed: int) -> dict[str, Floats]:
     """Total variation from people to what the networks have, and to as many votes again."""
-    humans = collection.humans
-    probs = collection.networks.probs.astype(np.float64)
+    humans, networks = collection.humans, collection.networks
+    probs = networks.probs.astype(np.float64)
     again = np.random.default_rng(seed).multinomial(VOTES, humans) / VOTES
     vote = hc.simulation.draw_labels(humans, np.random.default_rng(seed))
-    likeliest = hc.truth_test(collection.networks, vote, n_resamples=0, rng=seed).weights
+    likeliest = hc.truth_test(networks, vote, n_resamples=0, rng=seed).weights
     return {
         "nearest point of the hull": total_variation(humans, nearest_points(probs, humans)),
         "nearest network": total_variation(humans[:, None], probs).min(axis=1),
-        "one combination for all images": total_variation(
-            humans, collection.networks.mix(likeliest)
-        ),
-        "average": total_variation(humans, collection.networks.mean()),
+        "one combination for all images": total_variation(humans, networks.mix(likeliest)),
+        "average": total_variation(humans, networks.mean()),
         "as many votes again": total_variation(humans, again),
     }
 
@@ -134,9 +129,8 @@ def _nearest(members: Floats, points: Floats) -> Floats:
     weights = found.x.reshape(n_samples, -1)[:, :n_members].clip(min=0.0)
     weights /= weights.sum(axis=1, keepdims=True)
     # The program forgives itself about 1e-7, which matters where a member is as near as that.
-    candidates = np.concatenate(
-        [np.einsum("nm,nmk->nk", weights, members)[:, None], members], axis=1
-    )
+    solved = weights[:, None] @ members
+    candidates = np.concatenate([solved, members], axis=1)
     best = total_variation(candidates, points[:, None]).argmin(axis=1)
     nearest: Floats = candidates[np.arange(n_samples), best]
     return nearest

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import hullcal as hc
 from experiments import named
-from experiments.tables import Rows, where
+from experiments.tables import Rows, column, where
 from hullcal.simulation import draw_labels
 
 MEASURES = ("ece_conf", "ece_cwise")
@@ -137,11 +137,8 @@ def average(values: Any, name: str) -> dict[str, Any]:
 
 def over(values: Any, name: str) -> dict[str, Any]:
     """The mean, least and greatest of a few values."""
-    return {
-        name: float(np.mean(values)),
-        f"{name}_lower": min(values),
-        f"{name}_upper": max(values),
-    }
+    mean = float(np.mean(values))
+    return {name: mean, f"{name}_lower": min(values), f"{name}_upper": max(values)}
 
 
 def alone(collection: Collection, effort: Effort) -> Rows:
@@ -232,7 +229,7 @@ def summarised(scores: Rows) -> Rows:
         of_way = where(scores, way=way)
         row: dict[str, Any] = {"way": way, "n_splits": len(of_way)}
         for score in SCORES:
-            row |= over([one[score] for one in of_way], score)
+            row |= over(column(of_way, score), score)
         for measure in MEASURES:
             row[f"{measure}_rejected"] = sum(one[f"{measure}_p"] <= ALPHA for one in of_way)
         rows.append(row)
@@ -242,13 +239,13 @@ def summarised(scores: Rows) -> Rows:
 def weight_ranges(weights: Rows) -> Rows:
     """How far each network's weight goes from split to split."""
     places = dict.fromkeys((row["measure"], row["network"]) for row in weights)
-    return [
-        {"measure": measure, "network": network}
-        | over(
-            [row["weight"] for row in where(weights, measure=measure, network=network)], "weight"
+    rows: Rows = []
+    for measure, network in places:
+        some = where(weights, measure=measure, network=network)
+        rows.append(
+            {"measure": measure, "network": network} | over(column(some, "weight"), "weight")
         )
-        for measure, network in places
-    ]
+    return rows
 
 
 def groups(collection: Collection, effort: Effort) -> Rows:

@@ -8,11 +8,11 @@ Networks that are trained and tests that are done are kept, so that a run which 
 where it was.
 """
 
-import argparse
 import sys
 import time
 from pathlib import Path
 
+from experiments import command_line
 from experiments.deep_ensembles import sequences, table, training
 from experiments.deep_ensembles.downloads import DownloadError, cache_folder
 from experiments.deep_ensembles.tasks import TASKS, Options
@@ -22,11 +22,7 @@ from hullcal import InvalidInputError
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the tasks one after the other."""
-    parser = argparse.ArgumentParser(
-        prog="python -m experiments.deep_ensembles",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_line("experiments.deep_ensembles", __doc__)
     parser.add_argument("tasks", nargs="*", metavar="TASK", help=", ".join(TASKS))
     parser.add_argument(
         "--path",

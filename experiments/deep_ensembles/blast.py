@@ -14,10 +14,9 @@ Amino acids take a byte each, and a zero ends a sequence.
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hullcal import InvalidInputError
 
@@ -35,48 +34,34 @@ _UNPACKED = np.frombuffer(
 _HEADER, _TITLE = b"\x30\x80\x30\x80", b"\xa0\x80\x1a"
 
 
-class Record(NamedTuple):
-    """One sequence of a database."""
-
-    title: str
-    sequence: str
-
-
-class _Index(NamedTuple):
-    n_residues: int
-    headers: NDArray[np.int64]
-    sequences: NDArray[np.int64]
-    ambiguities: NDArray[np.int64]  # empty for proteins
-
-
-def nucleotides(base: Path) -> Iterator[Record]:
-    """Read a nucleotide database, `base` with `.nin`, `.nsq`, `.nhr`; ambiguous letters come as N."""
-    index = _read_index(base, "nin", kind=0)
+def nucleotides(base: Path) -> Iterator[tuple[str, str]]:
+    """Titles and sequences of a database `base` with `.nin`, `.nsq`, `.nhr`; N for ambiguous letters."""
+    n_residues, titles, sequences, ambiguities = _read_index(base, "nin", kind=0)
     headers, packed = (base.with_name(f"{base.name}.{end}").read_bytes() for end in ("nhr", "nsq"))
     codes = np.frombuffer(packed, np.uint8)
-    starts, stops, ends = index.sequences[:-1], index.ambiguities[:-1], index.sequences[1:]
+    starts, stops, ends = sequences[:-1], ambiguities[:-1], sequences[1:]
     lengths = 4 * (stops - starts - 1) + (codes[stops - 1] & 3)
-    _check_residues(base, index, int(lengths.sum()))
+    _check_residues(base, n_residues, int(lengths.sum()))
     for i, (start, stop, end) in enumerate(zip(starts, stops, ends, strict=True)):
         letters = bytearray(_UNPACKED[codes[start:stop]].tobytes()[: lengths[i]])
         for first, last in _segments(packed[stop:end]):
             letters[first:last] = b"N" * (last - first)
-        yield Record(_title(headers[index.headers[i] : index.headers[i + 1]]), letters.decode())
+        yield _title(headers[titles[i] : titles[i + 1]]), letters.decode()
 
 
-def proteins(base: Path) -> Iterator[Record]:
-    """Read a protein database, `base` with `.pin`, `.psq`, `.phr`, in the alphabet of NCBIstdaa."""
-    index = _read_index(base, "pin", kind=1)
+def proteins(base: Path) -> Iterator[tuple[str, str]]:
+    """Titles and sequences of a database `base` with `.pin`, `.psq`, `.phr`, in NCBIstdaa's letters."""
+    n_residues, titles, sequences = _read_index(base, "pin", kind=1)
     headers, codes = (base.with_name(f"{base.name}.{end}").read_bytes() for end in ("phr", "psq"))
-    starts, ends = index.sequences[:-1], index.sequences[1:] - 1
-    _check_residues(base, index, int((ends - starts).sum()))
+    starts, ends = sequences[:-1], sequences[1:] - 1
+    _check_residues(base, n_residues, int((ends - starts).sum()))
     letters = codes.translate(_PROTEIN_LETTERS).decode()
     for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        title = _title(headers[index.headers[i] : index.headers[i + 1]])
-        yield Record(title, letters[start:end])
+        yield _title(headers[titles[i] : titles[i + 1]]), letters[start:end]
 
 
-def _read_index(base: Path, ending: str, kind: int) -> _Index:
+def _read_index(base: Path, ending: str, kind: int) -> tuple[Any, ...]:
+    """The number of residues, and offsets of headers, of sequences and, in nucleotides, of segments."""
     data = base.with_name(f"{base.name}.{ending}").read_bytes()
     if struct.unpack_from(">ii", data) != (_VERSION, kind):
         raise InvalidInputError(
@@ -92,14 +77,13 @@ def _read_index(base: Path, ending: str, kind: int) -> _Index:
     at += 16  # the length of the longest sequence stands there as well
     n_tables = 2 if kind else 3
     tables = np.frombuffer(data, ">u4", n_tables * (count + 1), at).astype(np.int64)
-    offsets = tables.reshape(n_tables, count + 1)
-    return _Index(n_residues, offsets[0], offsets[1], offsets[2] if not kind else offsets[0][:0])
+    return n_residues, *tables.reshape(n_tables, count + 1)
 
 
-def _check_residues(base: Path, index: _Index, found: int) -> None:
-    if found != index.n_residues:
+def _check_residues(base: Path, n_residues: int, found: int) -> None:
+    if found != n_residues:
         raise InvalidInputError(
-            f"`{base}` must hold the {index.n_residues} residues that its index tells of; got {found}. "
+            f"`{base}` must hold the {n_residues} residues that its index tells of; got {found}. "
             "Fetch the database again."
         )
 

@@ -80,17 +80,10 @@ class Data(NamedTuple):
 def load(
     name: str, *, path: Path | None = None, seed: int = 0, n_classes: int | None = None
 ) -> Data:
-    """Rows of "bacteria" or "proteins", from the paper's kind of database or from a file.
+    """Rows of "bacteria" or "proteins", from the paper's kind of database or from one's own file.
 
-    Parameters
-    ----------
-    name : {"bacteria", "proteins"}
-    path : Path, optional
-        One's own file, as `FORMS` has it; its suffix says which form.
-    seed : int
-        Of the choice of sequences and of the split.
-    n_classes : int, optional
-        Keep the first few classes of the database only, for a trial.
+    The suffix of a file says which of the `FORMS` it has. The seed is of the choice of sequences and of
+    the split; `n_classes` keeps the first few classes of the database only, for a trial.
     """
     encoding = ENCODINGS[name]
     if path is not None:
@@ -294,15 +287,15 @@ def proteins(folder: Path) -> Iterator[tuple[str, str]]:
         above = ancestry(lines)
     annotations = (folder / "goasp_annot.dat").read_text(encoding="utf-8").splitlines()
     records = blast.proteins(folder / "goasp.fasta")
-    for line, record in zip(annotations, records, strict=True):
+    for line, (title, sequence) in zip(annotations, records, strict=True):
         accession, *terms = line.split()
-        if record.title.partition("|")[0] != accession:
+        if title.partition("|")[0] != accession:
             raise InvalidInputError(
                 f"`goasp_annot.dat` must be in the order of goasp.fasta; got {accession}, where the "
-                f"database has `{record.title}`. Fetch both again."
+                f"database has `{title}`. Fetch both again."
             )
         if term := most_specific(set(terms), above):
-            yield record.sequence, term
+            yield sequence, term
 
 
 # One's own files

@@ -6,10 +6,10 @@ A command that is stopped goes on where it was when it is given again. It prints
 numbers with Wilson's 95 % intervals, and writes each figure as SVG and as a tidy CSV.
 """
 
-import argparse
 import itertools
 import math
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,12 +18,12 @@ from typing import Any
 import joblib
 
 import hullcal as hc
-from experiments import tables
+from experiments import command_line, tables
 from experiments.tables import Rows, interval
 from experiments.type_errors import figures, grids
 from experiments.type_errors.figures import setting
 
-Given = argparse.Namespace
+Given = Namespace
 
 #: What identifies a rate, and the rate: the columns of every file of rates.
 RATE_COLUMNS = (
@@ -239,11 +239,7 @@ COMMANDS: dict[str, Callable[[Given], None]] = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read the command line and run its command."""
-    parser = argparse.ArgumentParser(
-        prog="python -m experiments.type_errors",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_line("experiments.type_errors", __doc__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in COMMANDS.items():
         one = commands.add_parser(name, help=command.__doc__, description=command.__doc__)

@@ -11,14 +11,7 @@ from scipy.stats import binom
 import hullcal as hc
 from experiments import canvas
 from experiments.tables import Rows, where
-from experiments.type_errors.grids import (
-    AXES,
-    CENTRE,
-    EVERYWHERE,
-    NULLS,
-    SCENARIOS,
-    SETTINGS,
-)
+from experiments.type_errors.grids import AXES, CENTRE, EVERYWHERE, NULLS, SCENARIOS, SETTINGS
 
 #: A spread at which the hull of ten members can be seen, and how many instances there are to choose from.
 _SPREAD, _INSTANCES = 0.2, 400

@@ -18,19 +18,7 @@ COARSE_TOLERANCE = 1e-6
 
 
 def in_hull(members: NDArray[Any], points: NDArray[Any]) -> NDArray[np.bool_]:
-    """Whether each point lies in its instance's hull, up to the rounding of the coarser input.
-
-    That is a total variation of 1e-9, or of 1e-6 where members or points are less than doubles.
-
-    Parameters
-    ----------
-    members : array of shape (n_samples, n_members, n_classes)
-    points : array of shape (n_samples, n_classes)
-
-    Returns
-    -------
-    ndarray of bool and shape (n_samples,)
-    """
+    """Whether each point (N, K) lies in its instance's hull (N, M, K), up to the tolerance above."""
     exact = min(members.dtype.itemsize, points.dtype.itemsize) >= 8
     pairs = zip(members.astype(np.float64), points.astype(np.float64), strict=True)
     distances = np.array([total_variation(beyond(p, x)) for p, x in pairs])

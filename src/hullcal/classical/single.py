@@ -131,14 +131,8 @@ def resampling_test(
     >>> resampling_test([[0.9, 0.1]] * 50, [0, 1] * 25, n_resamples=99, rng=0).pvalue
     0.01
     """
-    classifiers, truth = one_classifier(
-        probs,
-        labels,
-        classes=classes,
-        from_logits=from_logits,
-        from_log=from_log,
-        normalize=normalize,
-    )
+    read = {"from_logits": from_logits, "from_log": from_log, "normalize": normalize}
+    classifiers, truth = one_classifier(probs, labels, classes=classes, **read)
     found = truth_test(
         classifiers,
         truth,
@@ -201,14 +195,8 @@ def hosmer_lemeshow(
     from scipy.special import chdtrc
 
     measure = HosmerLemeshow(n_bins=n_bins)
-    classifiers, truth = one_classifier(
-        probs,
-        labels,
-        classes=classes,
-        from_logits=from_logits,
-        from_log=from_log,
-        normalize=normalize,
-    )
+    read = {"from_logits": from_logits, "from_log": from_log, "normalize": normalize}
+    classifiers, truth = one_classifier(probs, labels, classes=classes, **read)
     check_flag(fitted, "fitted")
     predictions = classifiers.probs[:, 0, :]
     n_samples, n_classes = predictions.shape

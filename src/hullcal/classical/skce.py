@@ -11,13 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from hullcal import pvalues
 from hullcal._compiled.resampling import draw_counts
 from hullcal._compiled.streams import key_of
-from hullcal._validation import (
-    check_integer,
-    check_seed,
-    refusal,
-    takes_rng,
-    unknown,
-)
+from hullcal._validation import check_integer, check_seed, refusal, takes_rng, unknown
 from hullcal.classical.single import ClassicalTestResult, one_classifier
 from hullcal.kernels import Kernel, kernel_factors
 from hullcal.measures.skce import SKCE
@@ -126,14 +120,8 @@ def skce_test(
         repair = "The method `distribution_free` takes every estimator."
         raise refusal("method", rule, f"estimator `{estimator}`", repair)
     n_resamples, seed = check_integer(n_resamples, "n_resamples", 1), check_seed(rng)
-    classifiers, truth = one_classifier(
-        probs,
-        labels,
-        classes=classes,
-        from_logits=from_logits,
-        from_log=from_log,
-        normalize=normalize,
-    )
+    read = {"from_logits": from_logits, "from_log": from_log, "normalize": normalize}
+    classifiers, truth = one_classifier(probs, labels, classes=classes, **read)
     predictions = classifiers.probs[:, 0, :]
     measure.check(len(truth))
     if method == "asymptotic" and len(truth) < 4:

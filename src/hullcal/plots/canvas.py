@@ -40,8 +40,6 @@ PLAIN: dict[str, Any] = {"usetex": False, "parse_math": True}
 _PLACES = {"d", "x", "y", "transform"}
 _LONG = re.compile(r"-?\d+\.\d{3,}")
 _INHERITED = {"fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width"}
-#: Fewest and most bins of a histogram.
-_FEWEST, _MOST = 5, 40
 
 
 def axes_or_new(ax: Axes | None, *, height: float, **options: Any) -> Axes:
@@ -143,7 +141,7 @@ def number(value: float) -> str:
 
 
 def histogram_edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Edges of equal bins, about the square root of the number of values.
+    """Edges of 5 to 40 equal bins, about the square root of the number of values.
 
     Values that are all the same, or nearly, get one bin around them; no values get [0, 1].
 
@@ -157,7 +155,7 @@ def histogram_edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
     if high - low <= max(1e-9 * size, 1e-300):
         pad = 0.05 * size or 0.05
         return np.array([low - pad, high + pad])
-    n_bins = min(max(math.ceil(math.sqrt(len(values))), _FEWEST), _MOST)
+    n_bins = min(max(math.ceil(math.sqrt(len(values))), 5), 40)
     return np.linspace(low, high, n_bins + 1)
 
 

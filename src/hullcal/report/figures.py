@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 #: Rows behind figures that look at every instance; more would not be seen.
 ROWS = 20_000
-#: Classes with a diagram of their own, by gap.
-_RANKS = ("largest", "2nd largest")
 
 
 class ClassGap(NamedTuple):
@@ -105,7 +103,7 @@ def _drawn(assessment: Assessment, gaps: list[ClassGap]) -> Iterator[tuple[str, 
             f"“{assessment.asked(question)}” by {measure_in_words(result)}: the statistic among its "
             f"values if {result.hypothesis}.",
         )
-    for rank, each in zip(_RANKS, gaps, strict=False):
+    for rank, each in zip(("largest", "2nd largest"), gaps, strict=False):
         both = f" for the {name}, {each.gap_of_average:.3g} for the average" if best else ""
         yield (
             "classes",

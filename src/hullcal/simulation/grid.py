@@ -15,13 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hullcal import measures, minimizers, nulls
-from hullcal._validation import (
-    check_fraction,
-    check_integer,
-    check_positive,
-    check_seed,
-    refusal,
-)
+from hullcal._validation import check_fraction, check_integer, check_positive, check_seed, refusal
 from hullcal.algorithm import calibration_test, check_level
 from hullcal.results import CalibrationTestResult, TruthTestResult
 from hullcal.sets import ClassifierSet

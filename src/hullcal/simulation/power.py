@@ -34,7 +34,6 @@ from hullcal.simulation.study import run_tests, wilson
 from hullcal.words import in_html
 
 Floats = NDArray[np.float64]
-Interval = tuple[int | None, int | None]
 
 #: The kinds of miscalibration, each with the amount taken when none is given.
 AMOUNTS = {"temperature": 1.5, "corner": 0.2, "closest": 0.2}
@@ -230,15 +229,15 @@ class Power(Result):
     """
 
     n_samples: NDArray[np.int64]
-    power: Floats
-    lower: Floats
-    upper: Floats
+    power: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
     target: float
     n_needed: int | None
-    n_needed_interval: Interval
+    n_needed_interval: tuple[int | None, int | None]
     miscalibration: str
     amount: float
-    weights: Floats
+    weights: NDArray[np.float64]
     test: str
     alpha: float
     n_datasets: int
@@ -248,10 +247,8 @@ class Power(Result):
     notes: tuple[Note, ...] = ()
 
     def __post_init__(self) -> None:
-        # Lists, as JSON has them, become what they were.
-        for name in ("n_samples", "power", "lower", "upper", "weights"):
-            kind = np.int64 if name == "n_samples" else np.float64
-            object.__setattr__(self, name, np.array(getattr(self, name), dtype=kind))
+        # Lists, as JSON has them, become what they were; another number of ends is an error.
+        object.__setattr__(self, "n_samples", np.asarray(self.n_samples, dtype=np.int64))
         low, high = self.n_needed_interval
         object.__setattr__(self, "n_needed_interval", (low, high))
         super().__post_init__()
@@ -307,7 +304,7 @@ def needed(
     rates: Sequence[tuple[float, float, float]],
     n_datasets: int,
     target: float,
-) -> tuple[int | None, Interval]:
+) -> tuple[int | None, tuple[int | None, int | None]]:
     """Rows that give the target, and their interval; None beyond the numbers tried, which ascend."""
     # The upper ends of the rates say how few rows might do, the lower ones how many might be needed.
     middle, lower, upper = (

@@ -67,7 +67,8 @@ class Protocol:
 
     def of_data(self) -> Protocol:
         """The protocol with the switches alone that concern the data, not their tests."""
-        return Protocol(**{switch: getattr(self, switch) for switch in _OF_DATA})
+        switches = ("sparse_weights", "corner_outside", "carried_mixing")
+        return Protocol(**{switch: getattr(self, switch) for switch in switches})
 
     def measure(self, measure: Measure) -> Measure:
         """The measure as this protocol computes it."""
@@ -94,7 +95,6 @@ class Protocol:
 
 #: The differences, in the order in which the definitions list them.
 SWITCHES = tuple(field.name for field in fields(Protocol))
-_OF_DATA = ("sparse_weights", "corner_outside", "carried_mixing")
 PAPER = Protocol()
 AUTHORS = Protocol(**dict.fromkeys(SWITCHES, True))
 

@@ -37,8 +37,6 @@ FIXED: dict[str, dict[str, Any]] = {
 #: The linear program of Algorithm 2 forgives this much. It matters: with u = .01 and M = K = 10 the
 #: mean is outside the hull of 96 % of instances then, and of 99 % in exact geometry.
 PROGRAM_TOLERANCE = 1e-7
-
-
 #: The questions that a scenario answers with yes: whether some combination of the members is calibrated
 #: (H0), and whether labels follow one, the truth (H0').
 HOLDS: dict[str, tuple[str, ...]] = {

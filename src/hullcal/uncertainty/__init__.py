@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from hullcal.sets import ClassifierSet
 from hullcal.uncertainty.entropy import entropy_bounds, mutual_information
-from hullcal.uncertainty.spread import (
-    MAX_CLASSES,
-    generalized_hartley,
-    interval_width,
-    tv_diameter,
-)
+from hullcal.uncertainty.spread import MAX_CLASSES, generalized_hartley, interval_width, tv_diameter
 
 __all__ = [
     "UNITS",
@@ -54,15 +49,13 @@ class Sizes(Mapping[str, float]):
     approximated: bool
 
     def __getitem__(self, name: str) -> float:
-        if name not in set(self):
-            raise KeyError(name)
-        return getattr(self, name)  # type: ignore[no-any-return]
+        return vars(self)[name]  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[str]:
-        return (field.name for field in fields(self))
+        return iter(vars(self))
 
     def __len__(self) -> int:
-        return len(fields(self))
+        return len(vars(self))
 
 
 def summary(probs: Any, *, n_jobs: int = 1) -> Sizes:

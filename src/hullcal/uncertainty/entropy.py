@@ -14,13 +14,6 @@ from hullcal.words import plural
 
 #: How far below the greatest entropy of the hull a reported one may lie, in nats.
 GAP = 1e-8
-_MAX_ITERATIONS = 100
-#: Share of the way to the boundary that a step may go.
-_BOUNDARY = 0.99
-#: How much of the complementarity each step aims to keep.
-_CENTERING = 0.05
-#: Classes below this probability in every member add nothing to an entropy in doubles.
-_NEGLIGIBLE = 1e-290
 
 
 def mutual_information(probs: Any, *, n_jobs: int = 1) -> Floats:
@@ -47,7 +40,12 @@ def mutual_information(probs: Any, *, n_jobs: int = 1) -> Floats:
     >>> mutual_information([[[1.0, 0.0], [0.0, 1.0]]]) / np.log(2)
     array([1.])
     """
-    return per_instance(_mutual_information, probs, n_jobs=n_jobs)
+
+    def information(members: Floats) -> Floats:
+        mean, each = _entropy(members.mean(axis=0)), _entropy(members).mean(axis=0)
+        return (mean - each).clip(min=0.0)  # type: ignore[no-any-return]
+
+    return per_instance(information, probs, n_jobs=n_jobs)
 
 
 def entropy_bounds(probs: Any, *, n_jobs: int = 1) -> tuple[Floats, Floats]:
@@ -90,11 +88,6 @@ def _entropy(probs: Floats) -> Floats:
     return values
 
 
-def _mutual_information(members: Floats) -> Floats:
-    information: Floats = _entropy(members.mean(axis=0)) - _entropy(members).mean(axis=0)
-    return information.clip(min=0.0)
-
-
 def _entropy_bounds(members: Floats) -> Floats:
     """Least and greatest entropy of each instance, and how far the latter may be from the truth."""
     vertices, centre = _entropy(members), _entropy(members.mean(axis=0))
@@ -117,9 +110,10 @@ def _maximize_entropy(members: Floats) -> tuple[Floats, Floats]:
     active: NDArray[np.intp] = np.arange(n_samples)
     weights: Floats = np.full((n_samples, n_members), 1.0 / n_members)
     slack, level = weights, weights[:, 0]
-    for iteration in range(_MAX_ITERATIONS):
+    for iteration in range(100):
         mixed = (weights[:, None, :] @ members)[:, 0]
-        there = mixed > _NEGLIGIBLE
+        # A class below this probability in every member adds nothing to an entropy in doubles.
+        there = mixed > 1e-290
         logs = np.log(mixed, out=np.zeros_like(mixed), where=there)
         gradient = (members @ (logs + 1.0)[:, :, None])[:, :, 0]
         # No combination has an entropy that exceeds this one's by more.
@@ -135,7 +129,8 @@ def _maximize_entropy(members: Floats) -> tuple[Floats, Floats]:
             break
         active, members, mixed, there = active[left], members[left], mixed[left], there[left]
         weights, slack, level, gradient = weights[left], slack[left], level[left], gradient[left]
-        mu = _CENTERING * (weights * slack).mean(axis=1, keepdims=True)
+        # Each step aims to keep a twentieth of the complementarity.
+        mu = 0.05 * (weights * slack).mean(axis=1, keepdims=True)
         inverse = np.divide(1.0, mixed, out=np.zeros_like(mixed), where=there)
         hessian = (members * inverse[:, None, :]) @ members.transpose(0, 2, 1)
         diagonal = np.einsum("nmm->nm", hessian)
@@ -155,7 +150,6 @@ def _maximize_entropy(members: Floats) -> tuple[Floats, Floats]:
 
 
 def _longest(point: Floats, step: Floats) -> Floats:
-    """Share of each step, at most 1, that keeps all coordinates positive."""
+    """Share of each step, at most 1, that goes 99 % of the way to where a coordinate is 0."""
     to_boundary = np.divide(point, -step, out=np.full_like(point, np.inf), where=step < 0.0)
-    share: Floats = _BOUNDARY * to_boundary.min(axis=1)
-    return share.clip(max=1.0)
+    return (0.99 * to_boundary.min(axis=1)).clip(max=1.0)  # type: ignore[no-any-return]

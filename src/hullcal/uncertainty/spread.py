@@ -17,8 +17,6 @@ from hullcal.threads import blocks, in_order
 
 Floats = NDArray[np.float64]
 
-#: Numbers that a block of instances takes: small enough for the second-level cache.
-_BLOCK = 200_000
 #: Classes up to which the generalised Hartley measure visits all subsets.
 MAX_CLASSES = 16
 
@@ -38,8 +36,8 @@ def per_instance(
         rows = members[slice(*bounds)].transpose(1, 2, 0)
         return size(np.ascontiguousarray(rows, dtype=np.float64))
 
-    # Fewer than eight instances leave the vector units idle.
-    bounds = blocks(0, len(members), max(8, _BLOCK // n_numbers))
+    # Numbers of a block fit the second-level cache; fewer than eight instances leave vector units idle.
+    bounds = blocks(0, len(members), max(8, 200_000 // n_numbers))
     return np.concatenate(list(in_order(of_block, bounds, n_jobs=check_jobs(n_jobs))))
 
 
@@ -64,7 +62,15 @@ def tv_diameter(probs: Any, *, n_jobs: int = 1) -> Floats:
     >>> tv_diameter([[[1.0, 0.0], [0.25, 0.75]]])
     array([0.75])
     """
-    return per_instance(_tv_diameter, probs, n_jobs=n_jobs)
+
+    def diameter(members: Floats) -> Floats:
+        widest = np.zeros(members.shape[2])
+        for m in range(1, len(members)):
+            distances = np.abs(members[m] - members[:m]).sum(axis=1)
+            np.maximum(widest, distances.max(axis=0), out=widest)
+        return 0.5 * widest
+
+    return per_instance(diameter, probs, n_jobs=n_jobs)
 
 
 def interval_width(probs: Any, *, n_jobs: int = 1) -> Floats:
@@ -88,7 +94,11 @@ def interval_width(probs: Any, *, n_jobs: int = 1) -> Floats:
     >>> interval_width([[[1.0, 0.0], [0.25, 0.75]]])
     array([0.75])
     """
-    return per_instance(_interval_width, probs, n_jobs=n_jobs)
+
+    def width(members: Floats) -> Floats:
+        return (members.max(axis=0) - members.min(axis=0)).mean(axis=0)  # type: ignore[no-any-return]
+
+    return per_instance(width, probs, n_jobs=n_jobs)
 
 
 def generalized_hartley(probs: Any, *, n_jobs: int = 1) -> Floats:
@@ -137,19 +147,6 @@ def generalized_hartley(probs: Any, *, n_jobs: int = 1) -> Floats:
     factors = _factors(min(classifiers.n_classes, MAX_CLASSES))
     size = partial(_hartley, factors=factors)
     return per_instance(size, classifiers, n_jobs=n_jobs, n_numbers=len(factors))
-
-
-def _interval_width(members: Floats) -> Floats:
-    widths: Floats = (members.max(axis=0) - members.min(axis=0)).mean(axis=0)
-    return widths
-
-
-def _tv_diameter(members: Floats) -> Floats:
-    widest = np.zeros(members.shape[2])
-    for m in range(1, len(members)):
-        distances = np.abs(members[m] - members[:m]).sum(axis=1)
-        np.maximum(widest, distances.max(axis=0), out=widest)
-    return 0.5 * widest
 
 
 @cache
