@@ -577,13 +577,6 @@ def test_a_cluster_of_our_own_is_not_started_without_keys(monkeypatch):
         outcome(engine="dask")
 
 
-def test_no_package_of_the_cluster_is_loaded_before_it_is_needed():
-    command = [sys.executable, "-c", "import sys, hullcal.objectives.dask; print(*sys.modules)"]
-    loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-    roots = {name.partition(".")[0] for name in loaded}
-    assert roots.isdisjoint({"dask", "distributed", "zarr", "pyarrow"})
-
-
 SCRIPT = """
     import os
     import sys
