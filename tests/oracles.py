@@ -883,18 +883,10 @@ def scenario_s3_draws(
     }
 
 
-def scenario_s3(
-    rng: np.random.Generator, n: int, m: int, k: int, u: float, strength: float = 1.0
-) -> Scenario:
-    """S3: per instance, labels from a random point beyond the boundary towards a random corner."""
-    drawn = scenario_s3_draws(rng, n, m, k, u, strength, find_boundaries)
-    return drawn["probs"], drawn["labels"]
-
-
 def scenario_s3_fast(
     rng: np.random.Generator, n: int, m: int, k: int, u: float, strength: float = 1.0
 ) -> Scenario:
-    """`scenario_s3` from the same random stream, with `find_boundaries_fast`."""
+    """S3: per instance, labels from a random point beyond the boundary towards a random corner."""
     drawn = scenario_s3_draws(rng, n, m, k, u, strength, find_boundaries_fast)
     return drawn["probs"], drawn["labels"]
 
