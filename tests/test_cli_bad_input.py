@@ -154,12 +154,6 @@ def test_an_argument_out_of_range_is_refused_by_the_name_of_its_option(tmp_path,
     assert value in said
 
 
-def test_an_output_of_unknown_kind_is_refused(tmp_path):
-    refused(
-        tmp_path, "test", "x.npz", "--output", "x.xlsx", words=["x.xlsx", ".txt, .json or .csv"]
-    )
-
-
 @pytest.mark.parametrize("name", ["r.pdf", "r", "r.html.gz"])
 def test_a_report_of_another_kind_is_refused(name, tmp_path):
     words = ["`--report` must end in .html or .htm", repr(name)]

@@ -294,23 +294,6 @@ def test_smooth_is_on_or_off():
             kind(smooth="False")
 
 
-class DoubledSmooth(hc.ConfidenceECE):
-    """A loop of its own, beside halves that are those of its base."""
-
-    @staticmethod
-    def value(*arguments):
-        return 2.0 * hc.ConfidenceECE(smooth=True).value(*arguments)
-
-
-def test_a_subclass_with_a_loop_of_its_own_has_neither_halves_nor_entries():
-    measure = DoubledSmooth(smooth=True)
-    assert hc.ConfidenceECE(smooth=True).halves_agree()
-    assert not measure.halves_agree()
-    assert measure.over_entries(100, 50) is None
-    _, probs, labels = case(2, "mixed", smallest=20)
-    assert measure(probs, labels) == 2.0 * hc.ConfidenceECE(smooth=True)(probs, labels)
-
-
 def test_an_edge_counts_in_the_bin_on_its_right():
     # .5 and .75 share the bin [.5, 1]: |2/2 - 1.25/2|. Were .5 in [0, .5]: (.5 + .25)/2.
     assert hc.ConfidenceECE(n_bins=2)([[0.5, 0.5], [0.75, 0.25]], [0, 0]) == 0.375
@@ -512,17 +495,6 @@ def test_a_recentered_replicate_against_the_oracle(measure):
             hat = RESIDUALS[name](at_hat, labels, measure.n_bins)
             settings = {"n_bins": measure.n_bins}
         same(value, oracles.recentered_value(name, *rows, hat, **settings))
-
-
-@every_measure
-def test_no_offset_changes_nothing(measure):
-    _, probs, labels = case(2, "mixed", smallest=20)
-    mixed, y = packed(probs, labels)
-    parameters = measure.parameters(probs)
-    nothing = measure.no_offset(mixed.shape[0])
-    plain = measure.evaluate(mixed, y, parameters)
-    assert measure.evaluate(mixed, y, parameters, offset=nothing) == plain
-    assert measure.evaluate(mixed, y, parameters, row_weights=np.ones(len(y))) == plain
 
 
 def test_the_measures_that_add_up_over_blocks_are_these():

@@ -88,10 +88,6 @@ def python_ece(probs, labels):
 # The list
 
 
-def test_every_search_has_a_budget_in_these_tests():
-    assert set(SEARCHES) == set(BUDGETS)
-
-
 @every_search
 def test_a_search_is_a_frozen_value_with_a_name(search):
     value = hc.minimizers.resolve(search)
