@@ -247,12 +247,6 @@ def test_nulls_of_one_member_are_one_test_without_a_search(measure):
         assert result.converged
 
 
-@pytest.mark.parametrize("null", NULLS)
-def test_one_classifier_may_come_without_an_axis_of_members(null):
-    probs, labels = random_set(9, m=1)
-    assert judge(probs[:, 0], labels, null=null) == judge(probs, labels, null=null)
-
-
 # Input -----------------------------------------------------------------------------------------
 
 
@@ -350,12 +344,10 @@ def test_a_step_function_is_refused_by_searches_that_cannot_take_it(minimizer):
 @pytest.mark.parametrize("null", ["paper", "recentered", "refit"])
 def test_every_search_serves_every_null_that_can_take_it(null, minimizer):
     measure = "skce_ul" if minimizer == "slsqp" else "ece_conf"
-    probs, labels = random_set(m=2)
-    result = judge(probs, labels, null=null, minimizer=minimizer, measure=measure, n_resamples=9)
-    assert result.minimizer == minimizer
-    assert result == judge(
-        probs, labels, null=null, minimizer=minimizer, measure=measure, n_resamples=9, n_jobs=2
-    )
+    options = {"null": null, "minimizer": minimizer, "measure": measure, "n_resamples": 9}
+    alone, shared = (judge(*random_set(m=2), n_jobs=n_jobs, **options) for n_jobs in (1, 2))
+    assert alone.minimizer == minimizer
+    assert alone == shared
 
 
 # Measures of the user's own --------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """The edge rule, one edge at a time, against rational arithmetic."""
 
 import bisect
-import itertools
 import math
 import warnings
 from fractions import Fraction
@@ -12,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.calibration import calibration_curve
 
-import hullcal as hc
 import oracles
 from hullcal import InvalidInputError
 from hullcal.binning import bin_index, bin_indices, edges, reliability_table
@@ -170,18 +168,6 @@ def test_the_reliability_table_against_scikit_learn(n_bins, seed):
     filled = table.counts > 0
     np.testing.assert_allclose(table.accuracy[filled], accuracy, rtol=1e-13)
     np.testing.assert_allclose(table.confidence[filled], confidence, rtol=1e-13)
-
-
-@pytest.mark.parametrize("n_bins", [1, 3, 10])
-def test_the_table_adds_up_to_the_confidence_ece(n_bins):
-    for seed, k in itertools.product(range(5), (2, 4)):
-        rng = np.random.default_rng(seed)
-        probs = rng.multinomial(8, np.full(k, 1 / k), size=50) / 8
-        labels = rng.integers(k, size=50)
-        table = reliability_table(probs, labels, n_bins=n_bins)
-        gaps = table.counts / 50 * np.abs(table.accuracy - table.confidence)
-        ece = hc.ConfidenceECE(n_bins=n_bins)(probs, labels)
-        assert np.nansum(gaps) == pytest.approx(ece, rel=1e-12)
 
 
 def test_an_empty_bin_is_nan_and_nothing_is_warned_of():
