@@ -1,6 +1,7 @@
 """The rooms of the house: imports point one way, and importing costs little."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,49 +12,10 @@ import hullcal
 
 ROOT = Path(hullcal.__file__).parent
 
-# A room may import from the rooms before it, never from those after it.
-ORDER = [
-    "notes",
-    "_validation",
-    "_compiled",
-    "_discovery",
-    "simplex",
-    "binning",
-    "kernels",
-    "pvalues",
-    "threads",
-    "progress",
-    "words",
-    "results",
-    "io",
-    "preparation",
-    "distinct",
-    "hull",
-    "sets",
-    "measures",
-    "objectives",
-    "uncertainty",
-    "minimizers",
-    "resampling",
-    "nulls",
-    "algorithm",
-    "likelihood",
-    "alternatives",
-    "evidence",
-    "truth",
-    "monitor",
-    "classical",
-    "ensembles",
-    "simulation",
-    "plots",
-    "effects",
-    "verdicts",
-    "assessment",
-    "testing",
-    "report",
-    "demonstration",
-    "cli",
-]
+PAGE = Path(__file__).parents[1] / "docs" / "architecture.md"
+#: A room may import from the rooms before it, never from those after it; folders end in a slash.
+TABLE = re.findall(r"^\| `(\w+/?)` \| \S", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+ORDER = [room.rstrip("/") for room in TABLE]
 FILES = sorted(ROOT.rglob("*.py"))
 
 
@@ -77,7 +39,8 @@ def imported_names(path):
 
 def test_every_room_has_its_place_in_the_order():
     rooms = {room_of(path) for path in FILES} - {"__init__", "__main__"}
-    assert rooms == set(ORDER)
+    assert sorted(rooms) == sorted(ORDER)
+    assert [room.endswith("/") for room in TABLE] == [(ROOT / room).is_dir() for room in ORDER]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
