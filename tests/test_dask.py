@@ -98,8 +98,6 @@ def test_workers_find_what_one_machine_finds(measure, null, cluster, monkeypatch
     settings = {"measure": measure, "null": null}
     found = outcome(lazily(probs, 2000), labels, engine=cluster, **settings)
     assert_same(found, outcome(probs, labels, **settings))
-    other = outcome(probs, labels, rng=4, **settings)
-    assert not np.isin(found.null_distribution, other.null_distribution).any()
     monkeypatch.setattr(opening, "_MANY_ROWS", 2**62)
     packed = outcome(probs, labels, **settings)
     np.testing.assert_allclose(
