@@ -14,9 +14,9 @@ import pytest
 
 import hullcal as hc
 from hardening.subjects import predictions
-from hullcal.cli import run as program
 from hullcal.io import write_atomic
 from hullcal.io.journal import Journal
+from test_cli import run as inside
 
 ROOT = Path(hc.__file__).parent
 FAST = ("-D", "19", "--seed", "1", "--jobs", "1", "--quiet")
@@ -63,35 +63,28 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
-def inside(*words):
-    """The program's exit code, in this process."""
-    with pytest.raises(SystemExit) as end:
-        program([str(word) for word in words])
-    return end.value.code
-
-
 # Seeds
 
 
-def test_a_seed_may_be_larger_than_any_machine_word(file, capsys):
-    assert inside("test", file, "-D", 19, "--seed", 2**200, "--format", "json", "--quiet") == 0
-    assert json.loads(capsys.readouterr().out)["results"][0]["seed"] == 2**200
+def test_a_seed_may_be_larger_than_any_machine_word(file):
+    done = inside("test", file, "-D", 19, "--seed", 2**200, "--format", "json", "--quiet")
+    assert json.loads(done.stdout)["results"][0]["seed"] == 2**200
 
 
 # Paths
 
 
 @pytest.mark.parametrize("name", ["λ ß İ", "two\nlines", "-dash", "a'b\"c$(x)`y` *"])
-def test_paths_are_taken_as_they_are(file, tmp_path, monkeypatch, capsys, name):
-    monkeypatch.chdir(tmp_path)
-    Path(f"{name}.npz").write_bytes(file.read_bytes())
+def test_paths_are_taken_as_they_are(file, tmp_path, name):
+    (tmp_path / f"{name}.npz").write_bytes(file.read_bytes())
     options = [f"--output={name}.json", f"--report={name}.html", f"--journal={name}"]
-    assert inside("test", *FAST, *options, "--", f"{name}.npz") == 0
-    capsys.readouterr()
+    words = ("test", *FAST, *options, "--", f"{name}.npz")
+    assert inside(*words, cwd=tmp_path).returncode == 0
     found = {path.name for path in tmp_path.iterdir()}
     assert found == {f"{name}.npz", f"{name}.json", f"{name}.html", name}
-    assert inside("test", *FAST, *options, "--", f"{name}.npz") == 2
-    assert "Traceback" not in capsys.readouterr().err
+    refused = inside(*words, cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "Traceback" not in refused.stderr
 
 
 # numba asks for this package, which asks for the current folder; who measures no coverage has none.
@@ -289,6 +282,6 @@ def test_two_studies_in_one_folder_leave_one(tmp_path):
     assert sorted(codes) == [0, 2], said
     refused = said[codes.index(2)]
     assert refused.startswith("hullcal: `--output` must not")
-    assert inside(*words[3:], "--output", tmp_path / "alone") == 0
+    assert inside(*words[3:], "--output", tmp_path / "alone").returncode == 0
     for name in hc.simulation.study.NAMES:
         assert (tmp_path / "study" / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
