@@ -40,13 +40,18 @@ def mixture(probs3d: np.ndarray, weights: Sequence[float]) -> np.ndarray:
 
 
 def repeat_rows(
-    probs: np.ndarray, labels: np.ndarray, weights: Sequence[int] | None
+    probs: np.ndarray, labels: np.ndarray, weights: Sequence[int] | None, unit: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of a bootstrap sample: row i literally stands there `weights[i]` times."""
+    """Rows of a bootstrap sample: row i literally stands there `weights[i]` times, units together."""
     probs, labels = np.asarray(probs, dtype=float), np.asarray(labels, dtype=int)
     if weights is None:
         return probs, labels
-    rows = [i for i in range(len(labels)) for _ in range(int(weights[i]))]
+    rows = [
+        row
+        for first in range(0, len(labels) - unit + 1, unit)
+        for _ in range(int(weights[first]))
+        for row in range(first, first + unit)
+    ]
     return probs[rows], labels[rows]
 
 
@@ -486,8 +491,13 @@ def holm(pvalues: Sequence[float]) -> list[float]:
 
 
 def draw_label(p: Sequence[float], rng: np.random.Generator) -> int:
-    """One draw from Cat(p) by inversion; a class of probability 0 is never drawn."""
-    point = rng.random() * math.fsum(float(q) for q in p)
+    """One draw from Cat(p) by inversion."""
+    return label_at(p, rng.random())
+
+
+def label_at(p: Sequence[float], level: float) -> int:
+    """The first class whose running sum exceeds the level; never one of probability 0."""
+    point = level * math.fsum(float(q) for q in p)
     cumulative = 0.0
     for k in range(len(p)):
         cumulative += float(p[k])
@@ -883,18 +893,10 @@ def scenario_s3_draws(
     }
 
 
-def scenario_s3(
-    rng: np.random.Generator, n: int, m: int, k: int, u: float, strength: float = 1.0
-) -> Scenario:
-    """S3: per instance, labels from a random point beyond the boundary towards a random corner."""
-    drawn = scenario_s3_draws(rng, n, m, k, u, strength, find_boundaries)
-    return drawn["probs"], drawn["labels"]
-
-
 def scenario_s3_fast(
     rng: np.random.Generator, n: int, m: int, k: int, u: float, strength: float = 1.0
 ) -> Scenario:
-    """`scenario_s3` from the same random stream, with `find_boundaries_fast`."""
+    """S3: per instance, labels from a random point beyond the boundary towards a random corner."""
     drawn = scenario_s3_draws(rng, n, m, k, u, strength, find_boundaries_fast)
     return drawn["probs"], drawn["labels"]
 

@@ -6,46 +6,26 @@ indices.
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 
+import oracles
+
 # Hosmer-Lemeshow ------------------------------------------------------------------------------
-
-
-def hosmer_lemeshow_cells(
-    probs: np.ndarray, labels: np.ndarray, n_bins: int
-) -> list[tuple[float, float, float]]:
-    """(size, observed count, expected count) of every cell, all bins of class 0 first.
-
-    Sorted by p_k, the running sums of labels and of probabilities are functions of the place. At
-    the end of a group of tied rows they are what they are; within the group they rise evenly,
-    which is what sharing tied rows in proportion means. A bin is the difference between two cuts.
-    """
-    n, n_classes = probs.shape
-    sizes = [n // n_bins + (j < n % n_bins) for j in range(n_bins)]
-    cuts = np.concatenate([[0], np.cumsum(sizes)])
-    cells = []
-    for k in range(n_classes):
-        places, observed, expected = [0.0], [0.0], [0.0]
-        for value in sorted(set(probs[:, k].tolist())):
-            tied = probs[:, k] == value
-            places.append(places[-1] + float(tied.sum()))
-            observed.append(observed[-1] + float((labels[tied] == k).sum()))
-            expected.append(expected[-1] + value * float(tied.sum()))
-        in_bins = np.diff(np.interp(cuts, places, observed))
-        expected_in_bins = np.diff(np.interp(cuts, places, expected))
-        cells += list(zip(map(float, sizes), in_bins, expected_in_bins, strict=True))
-    return cells
 
 
 def hosmer_lemeshow(probs: np.ndarray, labels: np.ndarray, n_bins: int = 10) -> float:
     """sum_k sum_b |B| (o - p)^2 / p = sum (O - E)^2 / E; E = 0 gives 0 if O = 0, else +inf."""
     terms = []
-    for _, observed, expected in hosmer_lemeshow_cells(probs, labels, n_bins):
-        if expected == 0.0:
-            terms.append(0.0 if observed == 0.0 else math.inf)
-        else:
-            terms.append((observed - expected) ** 2 / expected)
+    for k in range(probs.shape[1]):
+        for part in oracles.equal_frequency_parts(probs[:, k].tolist(), n_bins):
+            observed = float(sum(share for i, share in part.items() if labels[i] == k))
+            expected = float(sum(share * Fraction(probs[i, k]) for i, share in part.items()))
+            if expected == 0.0:
+                terms.append(0.0 if observed == 0.0 else math.inf)
+            else:
+                terms.append((observed - expected) ** 2 / expected)
     return math.fsum(terms)
 
 
@@ -77,14 +57,10 @@ def skce_terms(
     kernel: str = "exponential",
 ) -> np.ndarray:
     """The N by N matrix h_ij = kernel(p_i, p_j) <p_i - y_i, p_j - y_j> (Widmann et al. 2019)."""
-    n, n_classes = probs.shape
-    residuals = probs - np.eye(n_classes)[labels]
-    h = np.zeros((n, n))
-    for i, j in itertools.product(range(n), repeat=2):
-        tv = 0.5 * np.abs(probs[i] - probs[j]).sum()
-        scalar = {"exponential": -tv / bandwidth, "gaussian": -(tv**2) / bandwidth}[kernel]
-        h[i, j] = math.exp(scalar) * float(residuals[i] @ residuals[j])
-    return h
+    rows = list(zip(probs, labels.tolist(), strict=True))
+    return np.array(
+        [[oracles.skce_term(*one, *other, bandwidth, kernel) for other in rows] for one in rows]
+    )
 
 
 def consecutive_pairs(h: np.ndarray) -> np.ndarray:

@@ -4,23 +4,16 @@ Nothing of the package is imported here; loops are plain on purpose.
 """
 
 import numpy as np
-from scipy.optimize import linprog
 
-
-def lp_finds_a_solution(a: np.ndarray, z: np.ndarray) -> bool:
-    """Line 7 of Algorithm 2: is there lambda >= 0 with A lambda = z? (HiGHS forgives 1e-7.)"""
-    m = a.shape[1]
-    return linprog(np.zeros(m), A_eq=a, b_eq=z, bounds=(0, None), method="highs").status == 0
+from oracles import in_hull
 
 
 def find_boundary(members: np.ndarray, p_0: np.ndarray, p_c: np.ndarray) -> tuple[np.ndarray, int]:
     """Algorithm 2 with 100 steps; also the index of the last step inside, -1 if there is none."""
-    a = np.vstack([members.T, np.ones(len(members))])  # lines 1 and 2
     boundary, last = p_0, -1  # line 3
     for i, lam in enumerate(np.linspace(0.0, 1.0, 100)):  # line 4
         p_lam = (1 - lam) * p_0 + lam * p_c  # line 5
-        z = np.append(p_lam, 1.0)  # line 6
-        if not lp_finds_a_solution(a, z):  # line 7
+        if not in_hull(p_lam, members):  # lines 1, 2, 6 and 7
             break
         boundary, last = p_lam, i
     return boundary, last
@@ -29,10 +22,9 @@ def find_boundary(members: np.ndarray, p_0: np.ndarray, p_c: np.ndarray) -> tupl
 def scripts_boundary(members: np.ndarray, p_0: np.ndarray, p_c: np.ndarray) -> np.ndarray:
     """The same search as in the scripts, where the index of the answer starts at 0."""
     line = [(1 - lam) * p_0 + lam * p_c for lam in np.linspace(0.0, 1.0, 100)]
-    a = np.vstack([members.T, np.ones(len(members))])
     index = 0
     for i in range(100):
-        if not lp_finds_a_solution(a, np.append(line[i], 1.0)):
+        if not in_hull(line[i], members):
             index = i - 1
             break
     return line[index]  # -1 is the last

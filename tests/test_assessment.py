@@ -267,6 +267,13 @@ def test_several_measures_are_adjusted_within_a_question():
     results = found.calibrated.results
     own = [max(p, found.truth.pvalue, found.average.pvalue) for p in hc.adjust(results)]
     assert list(found.calibrated.adjusted) == own
+    written = json.loads(found.to_json())["assessment"]["answers"]
+    assert [each["question"] for each in written] == ["average", "calibrated", "truth"]
+    tests = written[0]["tests"]
+    assert [each["measure"] for each in tests] == ["ece_conf", "ece_conf:5"]
+    assert [each["pvalue"] for each in tests] == hc.adjust(found.average.results).tolist()
+    unadjusted = [each.pvalue for each in found.average.results]
+    assert [each["unadjusted_pvalue"] for each in tests] == unadjusted
     assert len(found.truth.results) == 1
     names = [row["measure"] for row in csv.DictReader(io.StringIO(found.to_csv()))]
     assert names == ["ece_conf", "ece_conf:5"] * 2 + ["likelihood"]

@@ -21,6 +21,7 @@ import pytest
 from click.shell_completion import BashComplete
 
 import hullcal as hc
+from hardening.subjects import predictions
 from hullcal import assessment, cli
 from hullcal.cli.options import Files, command_line
 
@@ -64,12 +65,7 @@ def result(done):
 
 @pytest.fixture(scope="module")
 def data():
-    """Three members around the truth, and labels from it."""
-    rng = np.random.default_rng(0)
-    truth = rng.dirichlet([1, 1, 1], size=200)
-    noise = rng.dirichlet([1, 1, 1], size=(200, 3))
-    probs = 0.8 * truth[:, None] + 0.2 * noise
-    return probs, np.array([rng.choice(3, p=p) for p in truth])
+    return predictions(200)
 
 
 @pytest.fixture(scope="module")
@@ -156,27 +152,7 @@ def test_its_numbers_are_those_of_the_library(folder, data):
     classifiers = hc.ClassifierSet(data[0], members=["left", "middle", "=right"])
     found = hc.assess(classifiers, data[1], n_resamples=99, rng=1)
     assert hc.io.from_json(printed) == list(found.results)
-
-
-def test_json_has_answers_with_adjusted_p_values(folder):
-    command = ("test", folder / "bad.npz", "-m", "ece_conf,skce_ul", *FAST, "-D", "199")
-    written = json.loads(run(*command, "--format", "json").stdout)
-    found = hc.io.from_json(json.dumps(written))
-    answers = {each["question"]: each for each in written["assessment"]["answers"]}
-    assert list(answers) == ["average", "calibrated", "truth"]
-    of_average = answers["average"]["tests"]
-    assert [each["measure"] for each in of_average] == ["ece_conf", "skce_ul"]
-    assert [each["pvalue"] for each in of_average] == hc.adjust(found[:2]).tolist()
-    assert [each["unadjusted_pvalue"] for each in of_average] == [r.pvalue for r in found[:2]]
-    assert answers["average"]["headline"] == "Rejected"
-    assert answers["calibrated"]["pvalue"] >= answers["truth"]["pvalue"]
-    assert answers["truth"]["text"].startswith(answers["truth"]["headline"])
-
-
-def test_a_run_that_cannot_decide_is_lengthened_and_says_so(folder):
-    done = run("test", folder / "bad.npz", "-D", "10", "--seed", "1", "--format", "json")
-    assert "10 resamples cannot decide at 0.05; 72 are run instead" in done.stderr
-    assert {each["n_resamples"] for each in json.loads(done.stdout)["results"]} == {72}
+    assert json.loads(printed) == json.loads(found.to_json())
 
 
 def test_all_measures_leave_out_what_takes_long_unless_it_is_named(folder, monkeypatch):
@@ -210,14 +186,6 @@ def test_members_in_files_of_their_own_are_the_same_set(folder):
 def test_logits_are_told_by_a_flag(data, tmp_path):
     np.savez(tmp_path / "logits.npz", probs=np.log(data[0]), labels=data[1])
     assert run("test", tmp_path / "logits.npz", "--logits", *FAST).returncode == 0
-
-
-def test_one_classifier_is_asked_once(data, tmp_path):
-    np.savez(tmp_path / "x.npz", probs=data[0][:, :1], labels=data[1])
-    done = run("test", tmp_path / "x.npz", *FAST)
-    assert "200 rows, 1 member, 3 classes" in done.stdout
-    assert done.stdout.count("Is the classifier calibrated?") == 1
-    assert "combination" not in done.stdout
 
 
 def test_bins_and_budgets_are_written_behind_names(folder):

@@ -13,11 +13,7 @@ import pytest
 from io_files import LABELS as FILED
 from io_files import WRITERS
 from test_cli import run
-
-# Sixteenths are exact in every type, so that all types must give the same answer.
-_RNG = np.random.default_rng(0)
-PROBS = _RNG.multinomial(16, [0.5, 0.3, 0.2], size=(40, 2)) / 16
-LABELS = np.resize([0, 1, 2, 0], 40)
+from test_robustness import LABELS, PROBS, changed
 
 
 def contents(folder):
@@ -42,13 +38,6 @@ def refused_with_reason(folder, *arguments, words=()):
     """As above, in one line with its four parts: parameter, rule, what came, repair."""
     said = refused(folder, *arguments, words=words)
     assert re.fullmatch(r"hullcal: `[^`]+` .+; got .+\. [A-Z].+\.\n", said), said
-
-
-def changed(place, value, array=PROBS):
-    """The array with another value in one place."""
-    array = array.astype(np.result_type(array, type(value)))
-    array[place] = value
-    return array
 
 
 # Arrays that are not what they should be
@@ -152,12 +141,6 @@ def test_an_argument_out_of_range_is_refused_by_the_name_of_its_option(tmp_path,
     said = refused(tmp_path, "test", "x.npz", option, value)
     assert option in said
     assert value in said
-
-
-def test_an_output_of_unknown_kind_is_refused(tmp_path):
-    refused(
-        tmp_path, "test", "x.npz", "--output", "x.xlsx", words=["x.xlsx", ".txt, .json or .csv"]
-    )
 
 
 @pytest.mark.parametrize("name", ["r.pdf", "r", "r.html.gz"])

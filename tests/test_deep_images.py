@@ -328,14 +328,10 @@ def test_a_folder_without_classes_or_a_class_without_images_is_refused(tmp_path)
         folders.from_folder(tmp_path)
 
 
-def caltech101_in(folder):
+def test_caltech_101_has_no_background_and_pairs_are_one_class(tmp_path):
     pairs = [name for pair in PAIRS.values() for name in pair]
     for name in [*pairs, "BACKGROUND_Google", "ant", "cup"]:
-        picture(folder / "101_ObjectCategories" / name / "image_0001.jpg", "red")
-
-
-def test_caltech_101_has_no_background_and_pairs_are_one_class(tmp_path):
-    caltech101_in(tmp_path / "caltech101")
+        picture(tmp_path / f"caltech101/101_ObjectCategories/{name}/image_0001.jpg", "red")
     for path in ("caltech101/101_ObjectCategories", "caltech101", "."):
         files = folders.caltech("caltech101", tmp_path / path)
         assert files.classes == ("Faces", "ant", "cougar", "crocodile", "cup", "flamingo")

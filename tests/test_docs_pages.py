@@ -10,8 +10,6 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-#: Run by test_ensembles_sklearn.py and test_ensembles_torch.py, beside what they describe.
-ELSEWHERE = {"ensembles_sklearn.md", "ensembles_torch.md"}
 #: Long messages are broken into lines on a page, and long outputs cut.
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 # Uncompiled, as coverage wants it, a page would take an hour.
@@ -32,7 +30,7 @@ def run(page, text):
 
 
 @compiled
-@pytest.mark.parametrize("page", sorted(set(pages()) - ELSEWHERE))
+@pytest.mark.parametrize("page", pages())
 def test_a_page_runs_as_printed(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run(page, (DOCS / page).read_text(encoding="utf-8"))

@@ -221,13 +221,6 @@ def drawn():
     return edges, {name: int(at) for name, at in re.findall(r'id="room:(\w+):(\d+)"', text)}
 
 
-def test_the_table_of_rooms_is_the_order_of_imports():
-    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
-    rooms = re.findall(r"^\| `(\w+/?)` \| \S", page, flags=re.MULTILINE)
-    assert [room.rstrip("/") for room in rooms] == ORDER
-    assert [room.endswith("/") for room in rooms] == [(ROOT / room).is_dir() for room in ORDER]
-
-
 def test_the_drawing_shows_the_imports_and_nothing_else():
     edges, floors = drawn()
     actual = actual_imports()

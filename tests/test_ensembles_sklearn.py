@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import doctest
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -471,10 +469,3 @@ def test_bad_settings_are_refused_before_anything_is_fitted(options, message):
 def test_too_few_rows_of_a_class_are_refused(labels, message):
     with pytest.raises(hc.InvalidInputError, match=message):
         WeightedEnsembleClassifier().fit(X[:4], labels)
-
-
-def test_the_guide_page_runs_as_printed():
-    page = Path(__file__).parents[1] / "docs" / "ensembles_sklearn.md"
-    failed, tried = doctest.testfile(str(page), module_relative=False)
-    assert tried > 10
-    assert failed == 0

@@ -120,12 +120,6 @@ def test_no_edit_of_a_file_makes_its_reader_fail(way, name, edits):
 # What came to light
 
 
-def refused(call):
-    with pytest.raises(hc.InvalidInputError) as error:
-        call()
-    return str(error.value)
-
-
 @pytest.mark.parametrize("name", ["deep.json", "deep.toml"])
 def test_a_grid_nested_too_deeply_is_bad_input(name, tmp_path):
     (tmp_path / name).write_bytes(command_line.files()[name])
@@ -158,7 +152,8 @@ def test_two_damaged_arrays_of_one_zarr_archive_leave_no_traceback_behind(tmp_pa
     content = specimens.predictions()["zipped.zarr"]
     path.write_bytes(content.replace(b'"node_type": "array"', b'"node_type": "arrax"'))
     with caplog.at_level(logging.ERROR, logger="asyncio"):
-        assert "Bad CRC-32" in refused(lambda: hc.io.read(path))
+        with pytest.raises(hc.InvalidInputError, match="Bad CRC-32"):
+            hc.io.read(path)
         gc.collect()  # a task tells its fault when it is forgotten
     assert caplog.records == []
 
@@ -169,4 +164,5 @@ def test_a_zarr_archive_without_its_directory_says_what_is_wrong(tmp_path):
     content[content.rindex(b"PK\x01\x02")] ^= 1
     path.write_bytes(content)
     assert zipfile.is_zipfile(path)
-    assert "BadZipFile" in refused(lambda: hc.io.read(path))
+    with pytest.raises(hc.InvalidInputError, match="BadZipFile"):
+        hc.io.read(path)

@@ -28,8 +28,9 @@ from hullcal import InvalidInputError, io
 from hullcal.classical import ClassicalTestResult
 from hullcal.io import source, tables
 from hullcal.notes import Note
-from hullcal.results import CalibrationTestResult, MinimizeResult
+from hullcal.results import CalibrationTestResult
 from io_files import CLASSES, LABELS, MEMBERS, PROBS, WRITERS, K, N
+from test_results import minimum, result
 
 
 def refused(path, *words, **options):
@@ -547,22 +548,15 @@ def test_a_file_system_without_links_is_written_too(tmp_path, monkeypatch):
 # --- results ------------------------------------------------------------------------------------
 
 ODD = ("=cmd|'/c calc'!A0", 'a "quoted", one;\r\n', "NaN", "</script>", "\udcff", "Ω\x00")
-TEST = CalibrationTestResult(
+TEST = result(
     statistic=math.inf,
     minimum=-0.25,
     weights=np.array([0.1, 0.2, 0.7, 0.0, 0.0, -0.0]),
     null_distribution=np.array([0.1, 1 / 3, math.inf, -math.inf]),
-    alpha=0.05,
     hypothesis="@some combination is calibrated",
     measure="\t=HYPERLINK()",
-    null="stacked",
-    minimizer="pairwise",
     settings={"measure": {"bandwidth": math.inf, "function": "NaN", "n": None}, "minimizer": {}},
-    n_evaluations=12,
-    converged=True,
     seed=2**127 + 1,
-    n_samples=100,
-    n_classes=3,
     members=ODD,
     notes=(Note("too_few_rows", {"share": math.inf}),),
 )
@@ -576,16 +570,7 @@ CLASSICAL = ClassicalTestResult(
     n_classes=2,
     degrees_of_freedom=9,
 )
-SEARCH = MinimizeResult(
-    weights=np.array([1.0]),
-    value=0.25,
-    n_evaluations=3,
-    converged=False,
-    measure="ece_conf",
-    minimizer="exact",
-    settings={},
-    seed=0,
-)
+SEARCH = minimum(weights=np.array([1.0]), value=0.25)
 RESULTS = [TEST, CLASSICAL, SEARCH]
 
 

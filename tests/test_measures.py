@@ -11,6 +11,7 @@ import pytest
 import hullcal as hc
 import oracles
 from hullcal import HullcalWarning
+from oracles import repeat_rows
 
 BINNED = {
     "ece_conf": hc.ConfidenceECE,
@@ -83,17 +84,6 @@ def counts_of(rng, n, unit=1):
     n_units = n // unit
     drawn = np.bincount(rng.integers(n_units, size=n_units), minlength=n_units)
     return np.append(np.repeat(drawn, unit), np.zeros(n - n_units * unit, dtype=int))
-
-
-def repeated(probs, labels, counts, unit=1):
-    """The same bootstrap as rows that literally stand there, units kept together."""
-    rows = [
-        row
-        for first in range(0, len(labels) - unit + 1, unit)
-        for _ in range(int(counts[first]))
-        for row in range(first, first + unit)
-    ]
-    return np.asarray(probs)[rows], np.asarray(labels)[rows]
 
 
 # Against the oracles
@@ -169,7 +159,7 @@ def test_all_pairs_across_the_edges_of_blocks(estimator, n):
     same(measure(probs, labels), expected)
     # Recentered at other predictions, with rows drawn.
     counts = counts_of(rng, n)
-    drawn = repeated(probs, labels, counts)
+    drawn = repeat_rows(probs, labels, counts)
     parameters = measure.parameters(probs)
     offset = measure.offset_at(*packed(there, labels), parameters)
     found = measure.evaluate(
@@ -294,23 +284,6 @@ def test_smooth_is_on_or_off():
             kind(smooth="False")
 
 
-class DoubledSmooth(hc.ConfidenceECE):
-    """A loop of its own, beside halves that are those of its base."""
-
-    @staticmethod
-    def value(*arguments):
-        return 2.0 * hc.ConfidenceECE(smooth=True).value(*arguments)
-
-
-def test_a_subclass_with_a_loop_of_its_own_has_neither_halves_nor_entries():
-    measure = DoubledSmooth(smooth=True)
-    assert hc.ConfidenceECE(smooth=True).halves_agree()
-    assert not measure.halves_agree()
-    assert measure.over_entries(100, 50) is None
-    _, probs, labels = case(2, "mixed", smallest=20)
-    assert measure(probs, labels) == 2.0 * hc.ConfidenceECE(smooth=True)(probs, labels)
-
-
 def test_an_edge_counts_in_the_bin_on_its_right():
     # .5 and .75 share the bin [.5, 1]: |2/2 - 1.25/2|. Were .5 in [0, .5]: (.5 + .25)/2.
     assert hc.ConfidenceECE(n_bins=2)([[0.5, 0.5], [0.75, 0.25]], [0, 0]) == 0.375
@@ -375,7 +348,7 @@ def test_the_two_smallest_probabilities_are_put_in_order():
     found = measure.evaluate(
         *packed(probs, labels), measure.parameters(probs), row_weights=counts.astype(float)
     )
-    same(found, oracles.hl_cwise(*repeated(probs, labels, counts), 2))
+    same(found, oracles.hl_cwise(*repeat_rows(probs, labels, counts), 2))
 
 
 def test_skce_by_hand():
@@ -436,7 +409,7 @@ def test_hosmer_lemeshow_with_many_zeros_is_never_nan(seed):
     counts = counts_of(rng, n)
     again = measure.evaluate(mixed, y, parameters, row_weights=counts.astype(float), offset=offset)
     expected = oracles.recentered_value(
-        "hl_cwise", *repeated(probs, labels, counts), oracles.residual_hl(probs, labels, 5), 5
+        "hl_cwise", *repeat_rows(probs, labels, counts), oracles.residual_hl(probs, labels, 5), 5
     )
     same(again, expected)
     assert measure(probs, labels) == math.inf
@@ -475,7 +448,7 @@ def test_integer_row_weights_against_rows_that_stand_there_as_often(measure):
         value = measure.evaluate(
             mixed, y, measure.parameters(probs), row_weights=counts.astype(float)
         )
-        same(value, oracle(*repeated(probs, labels, counts, unit)))
+        same(value, oracle(*repeat_rows(probs, labels, counts, unit)))
 
 
 @pytest.mark.parametrize("name", BINNED)
@@ -502,7 +475,7 @@ def test_a_recentered_replicate_against_the_oracle(measure):
         value = measure.evaluate(
             mixed, y, parameters, row_weights=counts.astype(float), offset=offset
         )
-        rows = repeated(at_lambda, labels, counts, unit)
+        rows = repeat_rows(at_lambda, labels, counts, unit)
         if isinstance(measure, hc.SKCE):
             hat = (at_hat, labels)
             if measure.estimator == "ul":
@@ -512,17 +485,6 @@ def test_a_recentered_replicate_against_the_oracle(measure):
             hat = RESIDUALS[name](at_hat, labels, measure.n_bins)
             settings = {"n_bins": measure.n_bins}
         same(value, oracles.recentered_value(name, *rows, hat, **settings))
-
-
-@every_measure
-def test_no_offset_changes_nothing(measure):
-    _, probs, labels = case(2, "mixed", smallest=20)
-    mixed, y = packed(probs, labels)
-    parameters = measure.parameters(probs)
-    nothing = measure.no_offset(mixed.shape[0])
-    plain = measure.evaluate(mixed, y, parameters)
-    assert measure.evaluate(mixed, y, parameters, offset=nothing) == plain
-    assert measure.evaluate(mixed, y, parameters, row_weights=np.ones(len(y))) == plain
 
 
 def test_the_measures_that_add_up_over_blocks_are_these():

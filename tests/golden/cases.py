@@ -133,7 +133,7 @@ def simulated():
     """Every scenario, by numpy's random numbers and by its logarithms and exponentials."""
     out = {}
     for name in hc.simulation.HOLDS:
-        sizes = {} if name == "calibrated" else {"n_members": 3, "n_classes": 3, "spread": 0.5}
+        sizes = {"n_members": 3, "n_classes": 3, "spread": 0.5}
         if name == "calibrated":
             sizes = {"n_members": 2, "n_classes": 2}
         options = {"name": name, "n_samples": 8, **sizes, "rng": SEED}

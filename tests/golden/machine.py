@@ -32,8 +32,7 @@ def machine():
     out = np.empty((5, len(x)))
     _elementary(x, out)
     # numpy chooses its own loops for logarithms and exponentials, by the processor, and its library
-    # for matrix products does so too,
-    # for each shape in its own way.
+    # for matrix products does so too, for each shape in its own way.
     square = np.sqrt(x[:4032]).reshape(64, 63)  # sums of short fractions are exact
     products = np.concatenate(
         [

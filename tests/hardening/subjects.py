@@ -40,11 +40,11 @@ class Subject:
 
 
 @functools.cache
-def predictions():
+def predictions(n=40):
     """Three members around a truth, and labels from it."""
     rng = np.random.default_rng(0)
-    truth = rng.dirichlet([1, 1, 1], size=40)
-    probs = 0.8 * truth[:, None] + 0.2 * rng.dirichlet([1, 1, 1], size=(40, 3))
+    truth = rng.dirichlet([1, 1, 1], size=n)
+    probs = 0.8 * truth[:, None] + 0.2 * rng.dirichlet([1, 1, 1], size=(n, 3))
     return probs, np.array([rng.choice(3, p=p) for p in truth])
 
 
