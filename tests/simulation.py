@@ -23,6 +23,12 @@ NULLS = (*hc.nulls.available(), "refit")
 Draw = Callable[[np.random.Generator], oracles.Scenario]
 
 
+def random_set(seed, n=30, m=3, k=3):
+    """Members and labels that know nothing of each other."""
+    rng = np.random.default_rng(seed)
+    return rng.dirichlet(np.ones(k), size=(n, m)), rng.integers(k, size=n)
+
+
 def judged(probs, labels, *, null=None, measure="ece_conf", **options):
     """The test under a null, where "refit" names the truth test by the measure."""
     if null == "refit":

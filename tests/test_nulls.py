@@ -19,7 +19,7 @@ from hullcal.minimizers import Pairwise, Random
 from hullcal.nulls import maximized
 from hullcal.objectives.opening import packed
 from hullcal.resampling import Loop
-from simulation import NULLS, judged
+from simulation import NULLS, judged, random_set
 
 MEASURES = {
     "ece_conf": hc.ConfidenceECE(n_bins=4),
@@ -41,11 +41,6 @@ KEY = key_of(SEED)
 ONCE = Pairwise(max_evaluations=1)
 #: Resamples that are compared with an enumeration; fewer where loops run uncompiled, for coverage.
 MANY = 199 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 4999
-
-
-def random_set(seed, n, m, k):
-    rng = np.random.default_rng(seed)
-    return rng.dirichlet(np.ones(k), size=(n, m)), rng.integers(k, size=n)
 
 
 def objective_of(probs, labels, measure="ece_conf"):
@@ -137,8 +132,6 @@ def test_a_null_says_which_measures_and_searches_it_cannot_take():
     for search in ("slsqp", "exact", "pairwise"):
         with pytest.raises(InvalidInputError, match="function of the weights that is no measure"):
             hc.nulls.Maximized().check(resolve("skce_ul"), hc.minimizers.resolve(search))
-    with pytest.raises(InvalidInputError, match="`rows`"):
-        hc.nulls.Paper(rows="sorted")
     one_by_one = [each for each in hc.nulls.available() if hc.nulls.resolve(each).one_by_one]
     assert one_by_one == ["paper", "recentered", "stacked"]
     # A pair of neighbours, or a function of which nothing is known, needs its rows side by side.

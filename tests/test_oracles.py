@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import oracles
+from simulation import random_set
 
 BINNED = {
     "ece_conf": oracles.ece_conf,
@@ -23,11 +24,6 @@ RESIDUALS = {
     "ece_cwise": oracles.residual_ece_cwise,
     "hl_cwise": oracles.residual_hl,
 }
-
-
-def random_set(seed, n=12, m=3, k=3):
-    rng = np.random.default_rng(seed)
-    return rng.dirichlet(np.ones(k), size=(n, m)), rng.integers(k, size=n)
 
 
 # Bins
@@ -53,7 +49,7 @@ def test_median_bandwidth_by_hand():
 @pytest.mark.parametrize("measure", BINNED)
 @pytest.mark.parametrize("seed", range(5))
 def test_the_norm_of_the_residual_is_the_measure(measure, seed):
-    probs3d, labels = random_set(seed)
+    probs3d, labels = random_set(seed, n=12)
     probs = probs3d[:, 0]
     counts = np.random.default_rng(seed).multinomial(12, np.full(12, 1 / 12))
     for weights in (None, counts):

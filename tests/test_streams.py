@@ -1,13 +1,12 @@
 """Random numbers: the generator against its published answers, and everything drawn from it.
 
-Seeds are fixed, so a test either always passes or always fails. About a hundred checks at level 1e-4
-each: a correct generator fails one of them with less than 1 % of all choices of seeds.
+Seeds are fixed, so a test either always passes or always fails. Some fifty checks at level 1e-4 each:
+what is drawn correctly fails one of them with less than 1 % of all choices of seeds.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ import oracles
 from hullcal import ClassifierSet, measures
 from hullcal._compiled import mixing, streams
 from hullcal.objectives.opening import packed
-from simulation import judged
+from simulation import judged, random_set
 
 PURPOSES = {
     "rows": streams.ROWS,
@@ -130,50 +129,6 @@ def test_key_words_fit_their_registers_and_every_bit_of_a_seed_counts():
 
 
 # Uniforms --------------------------------------------------------------------------------------
-
-ALONG = {
-    "rows": {"rows": range(20_000)},
-    "replicates": {"replicates": range(20_000)},
-    "copies": {"copies": range(20_000)},
-    "a block": {"replicates": range(100), "rows": range(100), "copies": range(2)},
-}
-
-
-@pytest.mark.parametrize("purpose", PURPOSES)
-@pytest.mark.parametrize("along", ALONG)
-def test_draws_are_uniform(purpose, along):
-    u = uniforms(3, purpose, **ALONG[along])
-    n = len(u)
-    assert ((u >= 0) & (u < 1)).all()
-    assert stats.kstest(u, "uniform").pvalue > TINY
-    assert abs(u.mean() - 1 / 2) < 4 * math.sqrt(1 / 12 / n)
-    assert abs(u.var() - 1 / 12) < 4 * math.sqrt(1 / 180 / n)
-    # The last of the 53 bits are as random as the first.
-    last = (u * 2**53).astype(np.int64) % 64
-    assert stats.chisquare(np.bincount(last, minlength=64)).pvalue > TINY
-
-
-def independent(a, b):
-    """No correlation, and no pattern in the 10 x 10 table of pairs."""
-    table = np.histogram2d(a, b, bins=10, range=[[0, 1], [0, 1]])[0]
-    assert stats.chisquare(table.ravel()).pvalue > TINY
-    assert abs(np.corrcoef(a, b)[0, 1]) < 4 / math.sqrt(len(a))
-
-
-def test_neighbouring_rows_replicates_and_copies_are_independent():
-    block = uniforms(5, replicates=range(101), rows=range(101), copies=range(2))
-    block = block.reshape(101, 101, 2)
-    independent(block[:, 1:, 0].ravel(), block[:, :-1, 0].ravel())
-    independent(block[1:, :, 0].ravel(), block[:-1, :, 0].ravel())
-    independent(block[:, :, 0].ravel(), block[:, :, 1].ravel())
-    square = block[:100, :100, 0]
-    independent(square.ravel(), square.T.ravel())  # (d, n) against (n, d)
-
-
-@pytest.mark.parametrize(("one", "other"), list(itertools.combinations(PURPOSES, 2)))
-def test_purposes_are_independent(one, other):
-    shape = {"replicates": range(100), "rows": range(100)}
-    independent(uniforms(5, one, **shape), uniforms(5, other, **shape))
 
 
 def test_no_two_places_share_a_draw():
@@ -287,11 +242,6 @@ def maximum_likelihood(probs, labels, row_weights=None):
     if row_weights is not None:
         objective = objective.with_row_weights(np.asarray(row_weights, dtype=float)[np.newaxis])
     return classifiers.distinct.share(objective.maximum_likelihood()), left_out
-
-
-def random_set(seed, n=30, m=3, k=3):
-    rng = np.random.default_rng(seed)
-    return rng.dirichlet(np.ones(k), size=(n, m)), rng.integers(k, size=n)
 
 
 @pytest.mark.parametrize(("m", "k"), [(2, 2), (3, 3), (5, 3), (10, 10)])
