@@ -111,23 +111,6 @@ def test_the_scripts_hosmer_and_lemeshow_leave_empty_cells_out_and_cut_ties_wher
     assert "ordered" in measure.traits
 
 
-@pytest.mark.parametrize("rows", ["permuted", "resampled"])
-def test_permuted_rows_are_all_rows_and_resampled_ones_are_not(rows):
-    seen = []
-
-    def spy(probs, labels):
-        seen.append(probs.copy())
-        return 0.0
-
-    probs, labels = random_set(0, 12, 1, 4)
-    how = {"measure": spy, "null": Paper(rows=rows), "n_resamples": 5, "alpha": 0.2, "rng": 1}
-    hc.calibration_test(probs, labels, **how)
-    given = probs[:, 0]
-    same = [np.array_equal(np.sort(some, axis=0), np.sort(given, axis=0)) for some in seen[-5:]]
-    assert not any(np.array_equal(some, given) for some in seen[-5:])
-    assert all(same) == (rows == "permuted")
-
-
 def test_other_rows_and_libraries_are_refused():
     with pytest.raises(hc.InvalidInputError, match="`rows` must be"):
         Paper(rows="shuffled")

@@ -190,19 +190,6 @@ def test_draws_of_leaves_are_multinomial(n_units):
                 assert_binomial(both, n_units, size / n_units, seed=leaf)
 
 
-def test_one_leaf_never_needs_the_splits(monkeypatch):
-    def split(*_):
-        raise AssertionError("splits are not needed")
-
-    monkeypatch.setattr(resampling, "_split", split)
-    key, replicates = streams.key_of(0), np.arange(3)
-    for n_units in (1, 2, LEAF - 1, LEAF):
-        np.testing.assert_array_equal(leaf_draws(key, replicates, n_units), [[n_units]] * 3)
-        draw_counts(key, 0, 1, np.zeros((3, n_units)))
-    with pytest.raises(AssertionError, match="not needed"):
-        leaf_draws(key, replicates, LEAF + 1)
-
-
 # Rows ------------------------------------------------------------------------------------------
 
 
@@ -253,20 +240,6 @@ def test_the_marginal_check_would_see_one_row_left_out():
     found = counts(13, 0, 3_000, 700)
     found[:, 0] = 0.0
     assert stats.chisquare(found.sum(axis=0)).pvalue < TINY
-
-
-@pytest.mark.parametrize("n_units", [LEAF + 1, 2 * LEAF, 10 * LEAF + 7])
-def test_a_leaf_alone_is_drawn_as_it_is_among_all(n_units):
-    key, first, n_replicates = streams.key_of(16), 40, 6
-    whole = counts(16, first, n_replicates, n_units)
-    replicates = np.arange(first, first + n_replicates)
-    for leaf in range(-(-n_units // LEAF)):
-        draws = leaf_draws(key, replicates, n_units, (leaf, leaf + 1))[:, 0]
-        own = np.zeros((n_replicates, shares(n_units)[leaf]))
-        for r, d in enumerate(replicates):
-            for draw in range(draws[r]):
-                own[r, resampling.unit_drawn(key, d, leaf, draw, n_units)] += 1
-        np.testing.assert_array_equal(own, whole[:, leaf * LEAF : (leaf + 1) * LEAF])
 
 
 def test_only_where_order_matters_are_rows_drawn_in_any_order():

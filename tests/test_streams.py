@@ -1,6 +1,6 @@
 """Random numbers: the generator against its published answers, and everything drawn from it.
 
-Seeds are fixed, so a test either always passes or always fails. Some fifty checks at level 1e-4 each:
+Seeds are fixed, so a test either always passes or always fails. Some forty checks at level 1e-4 each:
 what is drawn correctly fails one of them with less than 1 % of all choices of seeds.
 """
 
@@ -165,17 +165,6 @@ def test_weights_follow_their_dirichlet_distribution(draw, concentration, n_memb
 # Labels ----------------------------------------------------------------------------------------
 
 
-def test_labels_have_the_frequencies_of_their_rows():
-    rng = np.random.default_rng(8)
-    probs = np.vstack(
-        [rng.dirichlet(np.ones(4), size=6), np.full(4, 0.25), [0.97, 0.01, 0.01, 0.01]]
-    )
-    drawn = labels_of(probs, 21, 8000)
-    for n, row in enumerate(probs):
-        observed = np.bincount(drawn[:, n], minlength=4)
-        assert stats.chisquare(observed, 8000 * row / row.sum()).pvalue > TINY
-
-
 def test_a_class_of_probability_zero_is_never_drawn():
     probs = np.array(
         [
@@ -204,14 +193,6 @@ def test_a_level_just_below_one_never_reaches_a_last_class_of_probability_zero()
     assert labels.max() == 4
     mixing.invert(np.ascontiguousarray(cumulative[::-1] * 0 + 1.0), np.zeros(500), labels)
     assert labels.max() == 0
-
-
-def test_a_row_is_drawn_the_same_whatever_the_other_rows_are():
-    rng = np.random.default_rng(10)
-    one, other = rng.dirichlet(np.ones(3), size=(2, 12))
-    other[5] = one[5]
-    np.testing.assert_array_equal(labels_of(one, 3, 50)[:, 5], labels_of(other, 3, 50)[:, 5])
-    np.testing.assert_array_equal(labels_of(one, 3, 50)[:, :4], labels_of(one[:4], 3, 50))
 
 
 @pytest.mark.parametrize("n_classes", [2, 31, 32, 33, 34, 64, 65, 200])

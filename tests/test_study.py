@@ -18,11 +18,11 @@ from scipy.stats import binomtest
 
 import hullcal as hc
 from hullcal import InvalidInputError, simulation
-from hullcal.cli import run as program
 from hullcal.cli.studies import _cluster
 from hullcal.nulls import Paper
 from hullcal.simulation import Grid, StudyError, Test, run, wilson
 from hullcal.simulation.study import NAMES, as_csv
+from test_cli import run as program
 
 SIZES = {"n_samples": 12, "n_members": 3, "n_classes": 3}
 #: Short searches, so that studies are quick uncompiled as well.
@@ -388,13 +388,6 @@ def finished(*arguments):
     )
 
 
-def inside(*arguments):
-    """The program's exit code, in this process."""
-    with pytest.raises(SystemExit) as end:
-        program(["simulate", *map(str, arguments)])
-    return end.value.code
-
-
 def lines(folder):
     journal = folder / "journal.jsonl"
     return journal.read_bytes().count(b"\n") if journal.exists() else 0
@@ -458,7 +451,7 @@ def test_options_make_the_grid_and_json_gives_its_rates(small):
 
 
 @pytest.mark.parametrize("ending", ["json", "toml"])
-def test_a_grid_comes_from_a_file_and_options_go_first(capsys, tmp_path, small, ending):
+def test_a_grid_comes_from_a_file_and_options_go_first(tmp_path, small, ending):
     configuration = SMALL.configuration() | {"seed": 5}
     path = tmp_path / f"grid.{ending}"
     if ending == "json":
@@ -466,12 +459,13 @@ def test_a_grid_comes_from_a_file_and_options_go_first(capsys, tmp_path, small, 
     else:
         path.write_text("".join(f"{key} = {json.dumps(v)}\n" for key, v in configuration.items()))
     output = tmp_path / "study"
-    assert inside("--grid", path, "--seed", 7, "--format", "csv", "--output", output) == 0
-    said = capsys.readouterr()
-    rows = list(csv.DictReader(io.StringIO(said.out)))
+    options = ("--seed", 7, "--format", "csv", "--output", output)
+    done = program("simulate", "--grid", path, *options)
+    assert done.returncode == 0
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
     assert [float(row["error"]) for row in rows] == [row["error"] for row in small.rates()]
-    assert (output / "rates.csv").read_text() == said.out
-    assert "results:" in said.err
+    assert (output / "rates.csv").read_text() == done.stdout
+    assert "results:" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -486,25 +480,26 @@ def test_a_grid_comes_from_a_file_and_options_go_first(capsys, tmp_path, small, 
     ],
     ids=lambda value: " ".join(map(str, value)),
 )
-def test_bad_usage_is_said_before_any_work(capsys, tmp_path, arguments, words):
+def test_bad_usage_is_said_before_any_work(tmp_path, arguments, words):
     output = () if arguments == ("--resume",) else ("--output", tmp_path / "study")
-    assert inside(*output, *arguments) == 2
-    said = capsys.readouterr().err
-    assert all(word in said for word in words)
+    done = program("simulate", *output, *arguments)
+    assert done.returncode == 2
+    assert all(word in done.stderr for word in words)
     assert not (tmp_path / "study" / "tests.csv").exists()
 
 
-def test_a_folder_that_holds_a_study_is_refused_and_says_what_to_do(capsys, tmp_path):
-    again = (*OPTIONS, "--output", tmp_path / "study")
-    assert inside(*again) == 0
-    assert inside(*again) == 2
-    said = capsys.readouterr().err
-    assert all(option in said for option in ("`--resume`", "`--force`"))
-    assert inside(*again, "--resume", "--seed", 1) == 2
-    assert "seed: 7 there, 1 now" in capsys.readouterr().err
-    assert inside(*again, "--force", "--seed", 1) == 0
-    assert inside(*again, "--resume", "--seed", 1, "--quiet") == 0
-    assert capsys.readouterr().err == f"results: {tmp_path / 'study'}\n"
+def test_a_folder_that_holds_a_study_is_refused_and_says_what_to_do(tmp_path):
+    for options, code, words in (
+        ((), 0, ()),
+        ((), 2, ("`--resume`", "`--force`")),
+        (("--resume", "--seed", 1), 2, ("seed: 7 there, 1 now",)),
+        (("--force", "--seed", 1), 0, ()),
+        (("--resume", "--seed", 1, "--quiet"), 0, ()),
+    ):
+        done = program("simulate", *OPTIONS, "--output", tmp_path / "study", *options)
+        assert done.returncode == code
+        assert all(word in done.stderr for word in words)
+    assert done.stderr == f"results: {tmp_path / 'study'}\n"
 
 
 def test_workers_of_our_own_take_no_port_that_others_want_and_leave_ctrl_c_to_us():

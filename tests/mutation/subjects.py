@@ -42,7 +42,7 @@ _ENTRIES = _named(
 )
 _NULLS = _named(
     "nulls",
-    "of_equal_counts a_null_says refit_draws recentered_says an_infinite_statistic "
+    "of_equal_counts a_null_says refit_draws an_infinite_statistic "
     "permuted_rows labels_that_no_combination a_search_that_was_cut_short a_recentered_value "
     "the_maximized_result",
 )
