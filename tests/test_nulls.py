@@ -20,6 +20,7 @@ from hullcal.nulls import maximized
 from hullcal.objectives.opening import packed
 from hullcal.resampling import Loop
 from simulation import NULLS, judged, random_set
+from test_oracles import RESIDUALS
 
 MEASURES = {
     "ece_conf": hc.ConfidenceECE(n_bins=4),
@@ -143,26 +144,18 @@ def test_a_null_says_which_measures_and_searches_it_cannot_take():
 # refit: all labellings, minimised again --------------------------------------------------------
 
 
-def exact_minimum(measure):
-    infimum = {
-        "ece_conf": oracles.exact_minimum_ece_conf,
-        "ece_cwise": oracles.exact_minimum_ece_cwise,
-    }[measure]
-    return lambda probs, labels: float(infimum(probs, labels, n_bins=N_BINS[measure]))
-
-
 @pytest.mark.parametrize("measure", ["ece_conf", "ece_cwise"])
 @pytest.mark.parametrize(("n", "k", "seed"), [(5, 2, 0), (4, 3, 1), (5, 2, 4)])
 def test_refit_against_enumeration_with_exact_minima(measure, n, k, seed):
     """Every labelling, its probability under the EM weights, and its minimum in rational arithmetic."""
     probs, labels = random_set(seed, n, 2, k)
-    minimum = exact_minimum(measure)
-    observed = minimum(probs, labels)
+    minimum = partial(getattr(oracles, f"exact_minimum_{measure}"), n_bins=N_BINS[measure])
+    observed = float(minimum(probs, labels))
     mixed = oracles.mixture(probs, oracles.em_weights(probs, labels))
     above = clear = 0.0
     for vector in itertools.product(range(k), repeat=n):
         chance = math.prod(float(mixed[i, vector[i]]) for i in range(n))
-        value = minimum(probs, np.array(vector))
+        value = float(minimum(probs, np.array(vector)))
         above += chance * (value >= observed - 1e-10)
         clear += chance * (value > observed + 1e-10)
     # Equal minima are ties: the search stops within 1e-12 of an infimum that is not attained.
@@ -233,12 +226,8 @@ def bootstrap_counts(seed, n_resamples, n_samples, measure):
 
 def observed_residual(measure, mixed, labels):
     """What `oracles.recentered_value` wants subtracted."""
-    if measure == "ece_conf":
-        return oracles.residual_ece_conf(mixed, labels, 4)
-    if measure == "ece_cwise":
-        return oracles.residual_ece_cwise(mixed, labels, 3)
-    if measure == "hl_cwise":
-        return oracles.residual_hl(mixed, labels, 2)
+    if measure in N_BINS:
+        return RESIDUALS[measure](mixed, labels, N_BINS[measure])
     if measure == "skce_ul":
         return oracles.skce_ul(mixed, labels)
     return mixed, labels

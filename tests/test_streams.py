@@ -19,12 +19,7 @@ from hullcal._compiled import mixing, streams
 from hullcal.objectives.opening import packed
 from simulation import judged, random_set
 
-PURPOSES = {
-    "rows": streams.ROWS,
-    "labels": streams.LABELS,
-    "weights": streams.WEIGHTS,
-    "search": streams.SEARCH,
-}
+PURPOSES = (streams.ROWS, streams.LABELS, streams.WEIGHTS, streams.SEARCH)
 TINY = 1e-4  # level of the checks below
 
 # What the compiled loops offer, in one place ---------------------------------------------------
@@ -33,38 +28,6 @@ TINY = 1e-4  # level of the checks below
 def philox(counter, key):
     words = streams.philox(*(np.uint64(word) for word in (*counter, *key)))
     return [int(word) for word in words]
-
-
-def uniforms(seed, purpose="labels", replicates=(0,), rows=(0,), copies=(0,)):
-    """Draws over the product of replicates, rows and copies, in that order."""
-    key = streams.key_of(seed)
-    return np.array(
-        [
-            streams.uniform(key, PURPOSES[purpose], d, n, c)
-            for d, n, c in itertools.product(replicates, rows, copies)
-        ]
-    )
-
-
-def weights(draw, seed, n_draws, n_members):
-    key = streams.key_of(seed)
-    out = np.empty((n_draws, n_members))
-    for d in range(n_draws):
-        draw(key, d, out[d])
-    return out
-
-
-def labels_of(probs, seed, n_draws):
-    """(n_draws, n_samples) labels drawn from the rows of `probs`, as a measure gets to see them."""
-    drawn = []
-
-    def spy(_, labels):
-        drawn.append(labels)
-        return 0.0
-
-    probs = np.asarray(probs, dtype=float)
-    judged(probs, probs.argmax(axis=1), measure=spy, null="refit", n_resamples=n_draws, rng=seed)
-    return np.array(drawn[1:])  # the first are the data
 
 
 # Philox ----------------------------------------------------------------------------------------
@@ -114,7 +77,7 @@ def test_a_uniform_is_made_of_the_first_53_bits_of_its_counter():
     rng = np.random.default_rng(1)
     key = streams.key_of(7)
     for purpose, (d, n, c) in zip(
-        itertools.cycle(PURPOSES.values()), rng.integers(0, 2**31, size=(40, 3)), strict=False
+        itertools.cycle(PURPOSES), rng.integers(0, 2**31, size=(40, 3)), strict=False
     ):
         a, b, *_ = literal_philox([int(n), int(c), int(d), int(purpose)], [int(k) for k in key])
         bits = (a >> 5 << 26) + (b >> 6)
@@ -132,10 +95,13 @@ def test_key_words_fit_their_registers_and_every_bit_of_a_seed_counts():
 
 
 def test_no_two_places_share_a_draw():
-    shape = {"replicates": range(20), "rows": range(20), "copies": range(5)}
-    draws = [uniforms(seed, purpose, **shape) for seed in (0, 1) for purpose in PURPOSES]
-    everything = np.concatenate(draws)
-    assert len(np.unique(everything)) == len(everything)
+    draws = [
+        streams.uniform(streams.key_of(seed), purpose, d, n, c)
+        for seed, purpose, d, n, c in itertools.product(
+            (0, 1), PURPOSES, range(20), range(20), range(5)
+        )
+    ]
+    assert len(set(draws)) == len(draws)
 
 
 # Weights ---------------------------------------------------------------------------------------
@@ -148,7 +114,9 @@ def test_no_two_places_share_a_draw():
     ids=["uniform", "sparse"],
 )
 def test_weights_follow_their_dirichlet_distribution(draw, concentration, n_members):
-    w = weights(draw, 11, 4000, n_members)
+    w = np.empty((4000, n_members))
+    for d in range(4000):
+        draw(streams.key_of(11), d, w[d])
     assert (w >= 0).all()
     np.testing.assert_allclose(w.sum(axis=1), 1, rtol=1e-14)
     marginal = stats.beta(concentration, concentration * (n_members - 1))
@@ -166,19 +134,17 @@ def test_weights_follow_their_dirichlet_distribution(draw, concentration, n_memb
 
 
 def test_a_class_of_probability_zero_is_never_drawn():
-    probs = np.array(
-        [
-            [0.0, 0.5, 0.5],
-            [0.5, 0.0, 0.5],
-            [0.5, 0.5, 0.0],
-            [1.0, 0.0, 0.0],
-            [0.0, 1.0, 0.0],
-            [0.0, 0.0, 1.0],
-        ]
-    )
-    drawn = labels_of(probs, 23, 3000)
+    probs = np.vstack([(1 - np.eye(3)) / 2, np.eye(3)])
+    drawn = []
+
+    def spy(_, labels):
+        drawn.append(labels)
+        return 0.0
+
+    judged(probs, probs.argmax(axis=1), measure=spy, null="refit", n_resamples=3000, rng=23)
     for n, row in enumerate(probs):
-        assert set(np.unique(drawn[:, n])) == set(np.flatnonzero(row))
+        # The first labels are the data.
+        assert {labels[n] for labels in drawn[1:]} == set(np.flatnonzero(row))
 
 
 def test_a_level_just_below_one_never_reaches_a_last_class_of_probability_zero():

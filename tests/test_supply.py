@@ -21,7 +21,6 @@ from supply import distribution, environments, licences
 
 ROOT = Path(__file__).parents[1]
 SOURCE = Path(hc.__file__).parents[1]
-PROJECT = ROOT / "pyproject.toml"
 
 pytestmark = pytest.mark.skipif(
     not (ROOT / "src").exists(), reason="the source is not here, only an installed hullcal"
