@@ -12,6 +12,7 @@ import numpy as np
 
 import hullcal as hc
 import oracles
+from hullcal.objectives.opening import packed
 
 ALPHA = 0.05
 #: 3/60 is 0.05 exactly, so a test that is exact rejects in exactly 5 % of sets.
@@ -25,6 +26,11 @@ def random_set(seed, n=30, m=3, k=3):
     """Members and labels that know nothing of each other."""
     rng = np.random.default_rng(seed)
     return rng.dirichlet(np.ones(k), size=(n, m)), rng.integers(k, size=n)
+
+
+def objective_of(probs, labels, measure="ece_conf"):
+    """What a search evaluates, in memory."""
+    return packed(*hc.ClassifierSet.with_labels(probs, labels), hc.measures.resolve(measure))
 
 
 def judged(probs, labels, *, null=None, measure="ece_conf", **options):

@@ -17,9 +17,8 @@ from hullcal._compiled.streams import LABELS, ROWS, key_of, uniform, uniform_wei
 from hullcal.measures import resolve
 from hullcal.minimizers import Pairwise, Random
 from hullcal.nulls import maximized
-from hullcal.objectives.opening import packed
 from hullcal.resampling import Loop
-from simulation import NULLS, judged, random_set
+from simulation import NULLS, judged, objective_of, random_set
 from test_oracles import RESIDUALS
 
 MEASURES = {
@@ -42,10 +41,6 @@ KEY = key_of(SEED)
 ONCE = Pairwise(max_evaluations=1)
 #: Resamples that are compared with an enumeration; fewer where loops run uncompiled, for coverage.
 MANY = 199 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 4999
-
-
-def objective_of(probs, labels, measure="ece_conf"):
-    return packed(*hc.ClassifierSet.with_labels(probs, labels), resolve(measure))
 
 
 def seen_by_a_measure(probs, labels, n_resamples, **options):
