@@ -14,42 +14,27 @@ from safetensors.numpy import save_file
 N, M, K = 7, 3, 4
 CLASSES = ("cat", "dog", "owl", "élan, or ;\nmoose")
 MEMBERS = ("plain", "=1+1", "nets/v2")
-
-
-def example(dtype=np.float64):
-    rng = np.random.default_rng(5)
-    probs = rng.dirichlet(np.ones(K), size=(N, M)).astype(dtype)
-    return probs, rng.integers(0, K, N)
-
-
-PROBS, LABELS = example()
+_RNG = np.random.default_rng(5)
+PROBS, LABELS = _RNG.dirichlet(np.ones(K), size=(N, M)), _RNG.integers(0, K, N)
 NAMED = np.array([CLASSES[y] for y in LABELS])
 
 
-def long_columns(probs=PROBS):
-    places = [(n, m, k) for n in range(N) for m in range(M) for k in range(K)]
+def long_columns():
+    places = [*np.ndindex(N, M, K)]
     return {
         "Row": [f"r{n}" for n, _, _ in places],
         "member": [MEMBERS[m] for _, m, _ in places],
         "CLASS": [CLASSES[k] for _, _, k in places],
-        "prob": [probs[place] for place in places],
+        "prob": PROBS.ravel().tolist(),
         "label": [NAMED[n] for n, _, _ in places],
     }
 
 
-def wide_columns(probs=PROBS):
+def wide_columns():
     numbers = {
-        f"{MEMBERS[m]}:{CLASSES[k]}": probs[:, m, k].tolist() for m in range(M) for k in range(K)
+        f"{MEMBERS[m]}:{CLASSES[k]}": PROBS[:, m, k].tolist() for m in range(M) for k in range(K)
     }
     return {"label": NAMED.tolist(), **numbers}
-
-
-def csv_text(columns):
-    buffer = io.StringIO(newline="")
-    writer = csv.writer(buffer)
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-    return buffer.getvalue()
 
 
 def write_npz(path, compressed=False):
@@ -82,9 +67,11 @@ def write_parquet(path, columns):
     pq.write_table(pa.table(columns), path)
 
 
-def write_csv(path, columns, encoding="utf-8", line_end=None):
-    text = csv_text(columns)
-    path.write_bytes((text.replace("\r\n", line_end) if line_end else text).encode(encoding))
+def write_csv(path, columns, encoding="utf-8", line_end="\r\n"):
+    with open(path, "w", encoding=encoding, newline="") as file:
+        writer = csv.writer(file, lineterminator=line_end)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
 
 
 #: A file of every kind, with the predictions above.

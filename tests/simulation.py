@@ -12,6 +12,7 @@ import numpy as np
 
 import hullcal as hc
 import oracles
+from hullcal.objectives.opening import packed
 
 ALPHA = 0.05
 #: 3/60 is 0.05 exactly, so a test that is exact rejects in exactly 5 % of sets.
@@ -20,7 +21,16 @@ MEASURES = ("ece_conf", "ece_cwise", "hl_cwise", "skce_ul", "skce_uq", "skce_b")
 COSTLY = ("hl_cwise", "skce_uq", "skce_b")
 NULLS = (*hc.nulls.available(), "refit")
 
-Draw = Callable[[np.random.Generator], oracles.Scenario]
+
+def random_set(seed, n=30, m=3, k=3):
+    """Members and labels that know nothing of each other."""
+    rng = np.random.default_rng(seed)
+    return rng.dirichlet(np.ones(k), size=(n, m)), rng.integers(k, size=n)
+
+
+def objective_of(probs, labels, measure="ece_conf"):
+    """What a search evaluates, in memory."""
+    return packed(*hc.ClassifierSet.with_labels(probs, labels), hc.measures.resolve(measure))
 
 
 def judged(probs, labels, *, null=None, measure="ece_conf", **options):
@@ -34,7 +44,7 @@ def judged(probs, labels, *, null=None, measure="ece_conf", **options):
 class Scenario:
     """Where sets come from, and which hypotheses hold there."""
 
-    draw: Draw
+    draw: Callable[[np.random.Generator], oracles.Scenario]
     calibrated: bool
     truth: bool
 
@@ -103,18 +113,19 @@ def data(scenario: str, index: int) -> oracles.Scenario:
     return SCENARIOS[scenario].draw(stream)
 
 
-def rejected(cell: Cell, index: int, n_resamples: int = N_RESAMPLES) -> bool:
-    """The decision for one set."""
-    settings = {"alpha": ALPHA, "n_resamples": n_resamples, "rng": index}
-    found = judged(*data(cell.scenario, index), measure=cell.measure, null=cell.null, **settings)
-    return found.rejected
-
-
 @cache
 def rejections(cell: Cell, n_sets: int, n_resamples: int = N_RESAMPLES) -> int:
     """How many of the first `n_sets` sets are rejected; threads share them out."""
+
+    def rejected(index: int) -> bool:
+        settings = {"alpha": ALPHA, "n_resamples": n_resamples, "rng": index}
+        found = judged(
+            *data(cell.scenario, index), measure=cell.measure, null=cell.null, **settings
+        )
+        return found.rejected
+
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return sum(pool.map(lambda index: rejected(cell, index, n_resamples), range(n_sets)))
+        return sum(pool.map(rejected, range(n_sets)))
 
 
 def cells(

@@ -17,9 +17,9 @@ from hullcal._compiled.streams import LABELS, ROWS, key_of, uniform, uniform_wei
 from hullcal.measures import resolve
 from hullcal.minimizers import Pairwise, Random
 from hullcal.nulls import maximized
-from hullcal.objectives.opening import packed
 from hullcal.resampling import Loop
-from simulation import NULLS, judged
+from simulation import NULLS, judged, objective_of, random_set
+from test_oracles import RESIDUALS
 
 MEASURES = {
     "ece_conf": hc.ConfidenceECE(n_bins=4),
@@ -41,15 +41,6 @@ KEY = key_of(SEED)
 ONCE = Pairwise(max_evaluations=1)
 #: Resamples that are compared with an enumeration; fewer where loops run uncompiled, for coverage.
 MANY = 199 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 4999
-
-
-def random_set(seed, n, m, k):
-    rng = np.random.default_rng(seed)
-    return rng.dirichlet(np.ones(k), size=(n, m)), rng.integers(k, size=n)
-
-
-def objective_of(probs, labels, measure="ece_conf"):
-    return packed(*hc.ClassifierSet.with_labels(probs, labels), resolve(measure))
 
 
 def seen_by_a_measure(probs, labels, n_resamples, **options):
@@ -137,8 +128,6 @@ def test_a_null_says_which_measures_and_searches_it_cannot_take():
     for search in ("slsqp", "exact", "pairwise"):
         with pytest.raises(InvalidInputError, match="function of the weights that is no measure"):
             hc.nulls.Maximized().check(resolve("skce_ul"), hc.minimizers.resolve(search))
-    with pytest.raises(InvalidInputError, match="`rows`"):
-        hc.nulls.Paper(rows="sorted")
     one_by_one = [each for each in hc.nulls.available() if hc.nulls.resolve(each).one_by_one]
     assert one_by_one == ["paper", "recentered", "stacked"]
     # A pair of neighbours, or a function of which nothing is known, needs its rows side by side.
@@ -150,26 +139,18 @@ def test_a_null_says_which_measures_and_searches_it_cannot_take():
 # refit: all labellings, minimised again --------------------------------------------------------
 
 
-def exact_minimum(measure):
-    infimum = {
-        "ece_conf": oracles.exact_minimum_ece_conf,
-        "ece_cwise": oracles.exact_minimum_ece_cwise,
-    }[measure]
-    return lambda probs, labels: float(infimum(probs, labels, n_bins=N_BINS[measure]))
-
-
 @pytest.mark.parametrize("measure", ["ece_conf", "ece_cwise"])
 @pytest.mark.parametrize(("n", "k", "seed"), [(5, 2, 0), (4, 3, 1), (5, 2, 4)])
 def test_refit_against_enumeration_with_exact_minima(measure, n, k, seed):
     """Every labelling, its probability under the EM weights, and its minimum in rational arithmetic."""
     probs, labels = random_set(seed, n, 2, k)
-    minimum = exact_minimum(measure)
-    observed = minimum(probs, labels)
+    minimum = partial(getattr(oracles, f"exact_minimum_{measure}"), n_bins=N_BINS[measure])
+    observed = float(minimum(probs, labels))
     mixed = oracles.mixture(probs, oracles.em_weights(probs, labels))
     above = clear = 0.0
     for vector in itertools.product(range(k), repeat=n):
         chance = math.prod(float(mixed[i, vector[i]]) for i in range(n))
-        value = minimum(probs, np.array(vector))
+        value = float(minimum(probs, np.array(vector)))
         above += chance * (value >= observed - 1e-10)
         clear += chance * (value > observed + 1e-10)
     # Equal minima are ties: the search stops within 1e-12 of an infimum that is not attained.
@@ -240,12 +221,8 @@ def bootstrap_counts(seed, n_resamples, n_samples, measure):
 
 def observed_residual(measure, mixed, labels):
     """What `oracles.recentered_value` wants subtracted."""
-    if measure == "ece_conf":
-        return oracles.residual_ece_conf(mixed, labels, 4)
-    if measure == "ece_cwise":
-        return oracles.residual_ece_cwise(mixed, labels, 3)
-    if measure == "hl_cwise":
-        return oracles.residual_hl(mixed, labels, 2)
+    if measure in N_BINS:
+        return RESIDUALS[measure](mixed, labels, N_BINS[measure])
     if measure == "skce_ul":
         return oracles.skce_ul(mixed, labels)
     return mixed, labels

@@ -7,27 +7,18 @@ import numpy as np
 import pytest
 
 import oracles
+from simulation import random_set
 
 BINNED = {
     "ece_conf": oracles.ece_conf,
     "ece_cwise": oracles.ece_cwise,
     "hl_cwise": oracles.hl_cwise,
 }
-KERNEL = {
-    "skce_ul": oracles.skce_ul,
-    "skce_uq": oracles.skce_uq,
-    "skce_b": oracles.skce_b,
-}
 RESIDUALS = {
     "ece_conf": oracles.residual_ece_conf,
     "ece_cwise": oracles.residual_ece_cwise,
     "hl_cwise": oracles.residual_hl,
 }
-
-
-def random_set(seed, n=12, m=3, k=3):
-    rng = np.random.default_rng(seed)
-    return rng.dirichlet(np.ones(k), size=(n, m)), rng.integers(k, size=n)
 
 
 # Bins
@@ -53,7 +44,7 @@ def test_median_bandwidth_by_hand():
 @pytest.mark.parametrize("measure", BINNED)
 @pytest.mark.parametrize("seed", range(5))
 def test_the_norm_of_the_residual_is_the_measure(measure, seed):
-    probs3d, labels = random_set(seed)
+    probs3d, labels = random_set(seed, n=12)
     probs = probs3d[:, 0]
     counts = np.random.default_rng(seed).multinomial(12, np.full(12, 1 / 12))
     for weights in (None, counts):
@@ -185,11 +176,6 @@ def test_no_grid_goes_below_the_exact_infimum(exact, g, seed):
 # Scenarios
 
 
-def assert_probability_vectors(probs):
-    assert np.all(probs >= 0)
-    np.testing.assert_allclose(probs.sum(axis=-1), 1.0, atol=1e-12)
-
-
 def test_dirichlet_draws_have_the_right_moments():
     a = np.array([0.05, 0.2, 1.5, 0.0])
     draws = oracles.draw_dirichlet(np.random.default_rng(1), np.tile(a, (40000, 1)))
@@ -213,7 +199,8 @@ def test_the_truth_of_s3_is_outside_the_hull_where_its_centre_is_inside():
             assert not oracles.in_hull(truth, members)
             checked += 1
     assert checked > 15
-    assert_probability_vectors(drawn["truth"])
+    assert np.all(drawn["truth"] >= 0)
+    np.testing.assert_allclose(drawn["truth"].sum(axis=-1), 1.0, atol=1e-12)
 
 
 def test_the_boundary_against_the_line_search_of_algorithm_2():
@@ -242,6 +229,7 @@ def test_the_fast_boundary_agrees_with_the_linear_program(m, k, u):
 
 def test_member_a_of_the_calibrated_case_is_calibrated_and_b_is_not():
     probs, labels = oracles.calibrated_not_truth(np.random.default_rng(6), 20000)
-    assert_probability_vectors(probs)
+    assert np.all(probs >= 0)
+    np.testing.assert_allclose(probs.sum(axis=-1), 1.0, atol=1e-12)
     assert oracles.ece_cwise(probs[:, 0], labels) < 0.02
     assert oracles.ece_cwise(probs[:, 1], labels) > 0.1

@@ -4,7 +4,7 @@ import io
 import pickle
 import subprocess
 import sys
-from functools import cache
+from functools import cache, partial
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -19,40 +19,26 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 
 import hullcal as hc
+import test_results
 from hullcal import plots, uncertainty
 from hullcal.plots.canvas import as_typed, number
 from hullcal.plots.results import shares
 from hullcal.plots.sets import corners_of_hull, scores
-from hullcal.results import CalibrationTestResult
+from simulation import random_set
 
 WILD = ("$\\frac{$", "<script>", "bell\a\n\x00", "n" * 5000, "$x$ & $y$", "\\$", "\ud800", "W" * 99)
 
 
-def a_set(n=60, m=5, k=3, seed=0):
-    rng = np.random.default_rng(seed)
-    probs = rng.dirichlet(np.ones(k), size=(n, m))
-    return probs, rng.integers(k, size=n)
-
-
-def a_result(**changes):
-    values = {
-        "statistic": 0.12,
-        "minimum": 0.08,
-        "weights": np.array([0.2, 0.5, 0.3]),
-        "null_distribution": np.random.default_rng(0).gamma(4.0, 0.02, size=199),
-        "alpha": 0.05,
-        "hypothesis": "some combination is calibrated",
-        "measure": "ece_conf",
-        "null": "refit",
-        "minimizer": "pairwise",
-        "settings": {},
-        "n_evaluations": 1,
-        "converged": True,
-        "seed": 0,
-        "n_samples": 50,
-        "n_classes": 3,
-    }
-    return CalibrationTestResult(**values | changes)
+a_set = partial(random_set, seed=0, n=60, m=5)
+#: A result with null values as a test has them.
+a_result = partial(
+    test_results.result,
+    statistic=0.12,
+    weights=np.array([0.2, 0.5, 0.3]),
+    null_distribution=np.random.default_rng(0).gamma(4.0, 0.02, size=199),
+    null="refit",
+    notes=(),
+)
 
 
 def flat(m):

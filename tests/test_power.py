@@ -13,9 +13,9 @@ from scipy.stats import binom, norm
 
 import hullcal as hc
 from hullcal import InvalidInputError, plots
-from hullcal.cli import run as program
 from hullcal.simulation import Power, WorkerDied, power, study, wilson
 from hullcal.simulation.power import draw, needed, truth
+from test_cli import run as program
 
 RNG = np.random.default_rng(0)
 BASE = RNG.dirichlet([1, 1, 1], size=150)
@@ -305,15 +305,14 @@ OPTIONS = ("-N", 20, "-N", 40, "-R", 6, "-D", 19, "--test", f"calibrated{QUICK}"
 
 
 @pytest.fixture
-def said(tmp_path, capsys):
-    """Exit code, output and messages of the program, in this process."""
+def said(tmp_path):
+    """Exit code, output and messages of the program."""
     # Labels that no test would take.
     np.savez(tmp_path / "members.npz", probs=PROBS, labels=np.full(150, -100))
 
     def run(*arguments):
-        with pytest.raises(SystemExit) as end:
-            program(["power", str(tmp_path / "members.npz"), *map(str, arguments)])
-        return end.value.code, *capsys.readouterr()
+        done = program("power", tmp_path / "members.npz", *arguments)
+        return done.returncode, done.stdout, done.stderr
 
     return run
 

@@ -19,6 +19,7 @@ from hullcal.simulation.protocols import (
     RightClosedECE,
     resolve,
 )
+from simulation import random_set
 
 SKCES = ("b", "ul", "uq")
 
@@ -54,18 +55,13 @@ def test_the_text_changes_nothing_and_the_scripts_what_they_change():
             assert getattr(AUTHORS, kind)(plain) == changed.get(name, plain)
 
 
-def random_set(seed, n=40, m=3, k=4):
-    rng = np.random.default_rng(seed)
-    return rng.dirichlet(np.ones(k), size=(n, m)), rng.integers(k, size=n)
-
-
 @pytest.mark.parametrize("two_sided", [False, True])
 @pytest.mark.parametrize("name", ["ece_conf", "skce_ul"])
 def test_the_interpolated_quantile_decides_as_numpy_does(name, two_sided):
     protocol = Protocol(interpolated_quantile=True, two_sided=two_sided)
     for seed in range(5):
         result = hc.calibration_test(
-            *random_set(seed), measure=name, null="paper", n_resamples=30, rng=seed
+            *random_set(seed, 40, k=4), measure=name, null="paper", n_resamples=30, rng=seed
         )
         level = protocol.smallest_level(result)
         t = abs(result.statistic) if two_sided else result.statistic
@@ -101,7 +97,7 @@ def literal_first_class(probs, labels, n_bins):
 
 @pytest.mark.parametrize("n_bins", [1, 3, 10])
 def test_hosmer_lemeshow_of_the_scripts_against_its_transcription(n_bins):
-    probs, labels = random_set(3, n=44)
+    probs, labels = random_set(3, 44, k=4)
     expected = literal_first_class(probs[:, 0], labels, n_bins)
     assert FirstClassHosmerLemeshow(n_bins=n_bins)(probs[:, 0], labels) == pytest.approx(expected)
 
@@ -115,23 +111,6 @@ def test_the_scripts_hosmer_and_lemeshow_leave_empty_cells_out_and_cut_ties_wher
     assert "ordered" in measure.traits
 
 
-@pytest.mark.parametrize("rows", ["permuted", "resampled"])
-def test_permuted_rows_are_all_rows_and_resampled_ones_are_not(rows):
-    seen = []
-
-    def spy(probs, labels):
-        seen.append(probs.copy())
-        return 0.0
-
-    probs, labels = random_set(0, n=12, m=1)
-    how = {"measure": spy, "null": Paper(rows=rows), "n_resamples": 5, "alpha": 0.2, "rng": 1}
-    hc.calibration_test(probs, labels, **how)
-    given = probs[:, 0]
-    same = [np.array_equal(np.sort(some, axis=0), np.sort(given, axis=0)) for some in seen[-5:]]
-    assert not any(np.array_equal(some, given) for some in seen[-5:])
-    assert all(same) == (rows == "permuted")
-
-
 def test_other_rows_and_libraries_are_refused():
     with pytest.raises(hc.InvalidInputError, match="`rows` must be"):
         Paper(rows="shuffled")
@@ -140,7 +119,7 @@ def test_other_rows_and_libraries_are_refused():
 
 
 def test_both_programs_of_cobyla_find_about_the_same():
-    sets = [random_set(seed) for seed in range(6)]
+    sets = [random_set(seed, 40, k=4) for seed in range(6)]
 
     def mean_minimum(library):
         search = Cobyla(library=library)
@@ -167,7 +146,7 @@ def test_a_search_that_ends_in_rounding_keeps_the_best_point_it_saw():
 
 
 def test_values_whose_squares_vanish_do_not_keep_a_search_for_ever():
-    probs, labels = random_set(0)
+    probs, labels = random_set(0, 40, k=4)
 
     def tiny(p, y):
         return 1e-250 * hc.ConfidenceECE()(p, y)

@@ -383,19 +383,6 @@ def test_one_classifier_has_nothing_to_combine_and_no_size():
 # In a browser
 
 
-class Opened:
-    """A page in the browser, with all that it complained of and asked for."""
-
-    def __init__(self, browser, path, **context):
-        self.context = browser.new_context(**context)
-        self.page = self.context.new_page()
-        self.complaints, self.requests = [], []
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(path.as_uri())
-
-
 @pytest.fixture(scope="module")
 def browser():
     sync_api = pytest.importorskip("playwright.sync_api")
@@ -419,16 +406,22 @@ def browser():
 @pytest.fixture
 def opened(browser, page, tmp_path):
     path = tmp_path / "report.html"
-    pages = []
+    contexts = []
 
     def open_page(text=page, **context):
+        """A page in the browser, with all that it complained of and asked for."""
         path.write_text(text, encoding="utf-8")
-        pages.append(Opened(browser, path, **context))
-        return pages[-1]
+        contexts.append(browser.new_context(**context))
+        view = SimpleNamespace(page=contexts[-1].new_page(), complaints=[], requests=[])
+        view.page.on("console", lambda message: view.complaints.append(message.text))
+        view.page.on("pageerror", lambda error: view.complaints.append(str(error)))
+        view.page.on("request", lambda request: view.requests.append(request.url))
+        view.page.goto(path.as_uri())
+        return view
 
     yield open_page
-    for each in pages:
-        each.context.close()
+    for each in contexts:
+        each.close()
 
 
 def unfold(view):

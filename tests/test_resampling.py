@@ -81,29 +81,12 @@ def test_inversion_is_the_quantile_of_its_uniform_number(n, p):
 @pytest.mark.parametrize(
     ("n", "p"),
     [
-        (1, 0.5),
-        (1, 0.02),
-        (3, 0.9),
-        (12, 0.5),
-        (19, 0.5),  # mean 9.5: inversion
-        (20, 0.5),  # mean 10: rejection
-        (21, 0.5),
-        (33, 0.3),
-        (34, 0.3),
-        (33, 0.7),
-        (34, 0.7),
-        (99, 0.1),
-        (101, 0.1),
-        (99, 0.9),
-        (101, 0.9),
-        (1_024, 0.5),
-        (1_025, 1_024 / 1_025),
-        (2_048, 0.25),
-        (99_999, 1e-4),
-        (100_001, 1e-4),
-        (100_001, 1 - 1e-4),
-        (10_247, 5 / 10),
-        (10_247, 6 / 11),
+        # From 19 to 20, 33 to 34, 99 to 101 the mean reaches 10: inversion, then rejection.
+        *((n, 0.5) for n in (1, 12, 19, 20, 21, 1_024, 10_247)),
+        *((n, p) for n in (33, 34) for p in (0.3, 0.7)),
+        *((n, p) for n in (99, 101) for p in (0.1, 0.9)),
+        *((n, p) for n in (99_999, 100_001) for p in (1e-4, 1 - 1e-4)),
+        *((1, 0.02), (3, 0.9), (2_048, 0.25), (1_025, 1_024 / 1_025), (10_247, 6 / 11)),
     ],
 )
 def test_binomial_numbers_against_scipy(n, p):
@@ -207,19 +190,6 @@ def test_draws_of_leaves_are_multinomial(n_units):
                 assert_binomial(both, n_units, size / n_units, seed=leaf)
 
 
-def test_one_leaf_never_needs_the_splits(monkeypatch):
-    def split(*_):
-        raise AssertionError("splits are not needed")
-
-    monkeypatch.setattr(resampling, "_split", split)
-    key, replicates = streams.key_of(0), np.arange(3)
-    for n_units in (1, 2, LEAF - 1, LEAF):
-        np.testing.assert_array_equal(leaf_draws(key, replicates, n_units), [[n_units]] * 3)
-        draw_counts(key, 0, 1, np.zeros((3, n_units)))
-    with pytest.raises(AssertionError, match="not needed"):
-        leaf_draws(key, replicates, LEAF + 1)
-
-
 # Rows ------------------------------------------------------------------------------------------
 
 
@@ -248,17 +218,7 @@ def test_pairs_stay_together_and_are_drawn_as_the_rows_of_half_the_data(n_sample
     np.testing.assert_array_equal(found[:, even:], 0.0)
 
 
-@pytest.mark.parametrize("n_samples", [1, 2, 3, 100, LEAF - 1, LEAF])
-def test_in_one_leaf_every_draw_may_be_any_row(n_samples):
-    key = streams.key_of(11)
-    expected = np.zeros((4, n_samples))
-    for r, d in enumerate(range(30, 34)):
-        for n in range(n_samples):
-            expected[r, int(streams.uniform(key, streams.ROWS, d, n, 0) * n_samples)] += 1
-    np.testing.assert_array_equal(counts(11, 30, 4, n_samples), expected)
-
-
-@pytest.mark.parametrize("n_samples", [LEAF + 1, 2 * LEAF, 5 * LEAF + 3])
+@pytest.mark.parametrize("n_samples", [1, 2, 3, 100, LEAF - 1, *SIZES[:3], 5 * LEAF + 3])
 def test_counts_against_leaves_and_draws_in_words(n_samples):
     key = streams.key_of(12)
     expected = [literal_counts(key, d, n_samples) for d in (7, 8)]
@@ -280,20 +240,6 @@ def test_the_marginal_check_would_see_one_row_left_out():
     found = counts(13, 0, 3_000, 700)
     found[:, 0] = 0.0
     assert stats.chisquare(found.sum(axis=0)).pvalue < TINY
-
-
-@pytest.mark.parametrize("n_units", [LEAF + 1, 2 * LEAF, 10 * LEAF + 7])
-def test_a_leaf_alone_is_drawn_as_it_is_among_all(n_units):
-    key, first, n_replicates = streams.key_of(16), 40, 6
-    whole = counts(16, first, n_replicates, n_units)
-    replicates = np.arange(first, first + n_replicates)
-    for leaf in range(-(-n_units // LEAF)):
-        draws = leaf_draws(key, replicates, n_units, (leaf, leaf + 1))[:, 0]
-        own = np.zeros((n_replicates, shares(n_units)[leaf]))
-        for r, d in enumerate(replicates):
-            for draw in range(draws[r]):
-                own[r, resampling.unit_drawn(key, d, leaf, draw, n_units)] += 1
-        np.testing.assert_array_equal(own, whole[:, leaf * LEAF : (leaf + 1) * LEAF])
 
 
 def test_only_where_order_matters_are_rows_drawn_in_any_order():

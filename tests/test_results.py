@@ -14,6 +14,7 @@ import oracles
 from hullcal import CalibrationTestResult, InvalidInputError, MinimizeResult
 from hullcal.notes import Note, merged
 from hullcal.words import printable, weights_in_words
+from simulation import random_set
 
 RENORMALISED = Note("renormalised", {"n_rows": 3, "of_rows": 120, "deviation": 2e-4})
 SEARCH = hc.minimizers.Pairwise(max_evaluations=10)
@@ -55,11 +56,6 @@ def minimum(**changes):
         "notes": (),
     }
     return MinimizeResult(**{**fields, **changes})
-
-
-def data(seed=0, n=40, m=3, k=3):
-    rng = np.random.default_rng(seed)
-    return rng.dirichlet(np.ones(k), size=(n, m)), rng.integers(k, size=n)
 
 
 # What follows from the data of a result
@@ -135,7 +131,7 @@ def test_a_result_survives_json(r):
     ],
 )
 def test_results_of_settings_in_any_type_survive_json(measure, minimizer):
-    probs, labels = data()
+    probs, labels = random_set(0, 40)
     r = hc.minimize(probs, labels, measure=measure, minimizer=minimizer, rng=np.int64(1))
     assert through_json(r) == r
 
@@ -232,7 +228,7 @@ def labels_of(members, *, seed=0):
 
 def written(name):
     """Results of every kind, as JSON."""
-    members, _ = data(n=150)
+    members, _ = random_set(0, 150)
     labels = labels_of(members)
     if name == "alone":
         one = hc.minimize(members, labels), hc.classical.skce_test(members[:, 0], labels)
@@ -265,7 +261,7 @@ def test_what_is_written_keeps_to_its_published_schema(name):
     [("statistic", "NaN"), ("log_evalue", "NaN"), ("pool", ["NaN"] * 4), ("pool", [0.0])],
 )
 def test_numbers_of_a_likelihood_test_that_none_gives_are_refused(name, odd):
-    members, _ = data()
+    members, _ = random_set(0, 40)
     text = json.loads(hc.io.to_json(hc.truth_test(members, labels_of(members), n_resamples=0)))
     text["results"][0][name] = odd
     with pytest.raises(InvalidInputError, match=f"`{name}` is"):

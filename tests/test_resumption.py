@@ -57,11 +57,6 @@ def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(name, tmp_path):
     assert resumed == whole
 
 
-def test_without_a_seed_the_journal_s_is_taken(tmp_path):
-    first = quick(*data(), journal=tmp_path, n_resamples=19)
-    assert quick(*data(), journal=tmp_path, n_resamples=19) == first
-
-
 @pytest.mark.parametrize(
     "other",
     [{"n_resamples": 61}, {"rng": 4}, {"measure": "ece_cwise"}, {"minimizer": "random"}],

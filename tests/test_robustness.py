@@ -26,9 +26,9 @@ import pytest
 from scipy.sparse import csr_array
 
 import hullcal as hc
-from hullcal.cli import run as program
 from hullcal.minimizers import Minima
 from hullcal.objectives import opening
+from test_cli import run
 from test_validation import FakeTensor
 
 N, M, K = 40, 2, 3
@@ -68,16 +68,10 @@ def changed(place, value, array=PROBS):
     return array
 
 
-@pytest.fixture
-def cli(capsys):
+def cli(*words):
     """Exit code, stdout and stderr of the program."""
-
-    def call(*words):
-        with pytest.raises(SystemExit) as end:
-            program([str(word) for word in words])
-        return end.value.code, *capsys.readouterr()
-
-    return call
+    done = run(*words)
+    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.fixture
@@ -246,10 +240,7 @@ def test_arguments_are_judged_before_any_work(options):
     assert calls == []
 
 
-def test_less_than_one_bin():
-    for kind in (hc.ConfidenceECE, hc.ClasswiseECE, hc.HosmerLemeshow):
-        with pytest.raises(hc.InvalidInputError, match="`n_bins` must be an integer of at least 1"):
-            kind(n_bins=0)
+# (n_bins < 1, SKCE with N < 2: test_measure_contract.py)
 
 
 # | N = 1, N < n_bins, (D+1)α < 1 | runs, with a warning; SKCE with N < 2: error |
@@ -262,12 +253,9 @@ def test_few_rows_are_tested_with_a_warning(n, measure):
         assert 0 < outcome(PROBS[:n], LABELS[:n], measure=measure).pvalue <= 1
 
 
-def test_few_resamples_bring_a_warning_and_pairs_need_two_rows():
+def test_few_resamples_bring_a_warning():
     with pytest.warns(hc.HullcalWarning, match="smallest `n_resamples` that could is 19"):
         assert not outcome(n_resamples=18).rejected
-    for measure in ("skce_ul", "skce_uq", "skce_b"):
-        with pytest.raises(hc.InvalidInputError, match=measure):
-            outcome(PROBS[:1], LABELS[:1], measure=measure)
 
 
 # | M = 1; duplicated members; identical members; members with exact 0 and 1 | valid, never NaN |
@@ -345,25 +333,7 @@ def test_pickles_are_refused_and_do_not_run(name, tmp_path):
 
 
 # | custom measure that returns NaN, raises, or cannot be pickled | error naming it; nothing dropped |
-
-
-def sometimes(value):
-    """A measure that goes wrong at its fifth evaluation."""
-    calls = []
-
-    def fickle(probs, labels):
-        calls.append(1)
-        return value() if len(calls) == 5 else float(len(calls))
-
-    return fickle
-
-
-@pytest.mark.parametrize(
-    ("value", "word"), [(lambda: np.nan, "returned NaN"), (lambda: 1 / 0, "ZeroDivisionError")]
-)
-def test_a_measure_that_fails_is_named(value, word):
-    with pytest.raises(hc.InvalidInputError, match=f"measure `fickle` .*{word}"):
-        outcome(measure=sometimes(value))
+# (returns NaN or raises, early and late: test_measure_contract.py)
 
 
 def test_a_measure_that_workers_cannot_be_sent_is_named():
@@ -418,7 +388,7 @@ STUDY += ("-N", 60, "-R", 1000)
 
 
 @pytest.mark.parametrize("event", HALTS)
-def test_a_halt_leaves_a_journal_that_goes_on_to_the_same_result(event, file, cli):
+def test_a_halt_leaves_a_journal_that_goes_on_to_the_same_result(event, file):
     halt, code = HALTS[event]
     kept = file.parent / "kept"
     command = ["test", file, *SHORT, "-D", 400, "--jobs", 2, "--format", "json", "--journal", kept]
@@ -485,7 +455,7 @@ def test_a_journal_is_of_all_predictions(tmp_path):
 # Files are written to a temporary name in the same folder, then renamed; an existing file is kept
 
 
-def test_an_existing_file_is_kept_without_force(file, cli):
+def test_an_existing_file_is_kept_without_force(file):
     out = file.parent / "out.txt"
     out.write_text("mine")
     # So many resamples take days: the refusal comes before any work.
@@ -542,7 +512,7 @@ def test_a_test_opens_no_connection(file):
     ("option", "name"),
     [*itertools.product(["--output"], ["x.npz", "y.npy", "one.npy"]), ("--report", "link.txt")],
 )
-def test_an_input_is_never_an_output(option, name, file, cli):
+def test_an_input_is_never_an_output(option, name, file):
     folder = file.parent
     (folder / "link.txt").symlink_to(file)
     np.save(folder / "y.npy", LABELS)
@@ -568,7 +538,7 @@ def test_an_input_is_never_an_output(option, name, file, cli):
 # | names from files in messages, CSV and `str(result)` | printable characters only |
 
 
-def test_names_are_printable_wherever_they_are_shown(tmp_path, cli):
+def test_names_are_printable_wherever_they_are_shown(tmp_path):
     names = np.array(["\x1b[31mred", "\u202ethgir"])
     odd = tmp_path / "\x1b[31m\u202e.npz"
     np.savez(odd, probs=PROBS, labels=LABELS, members=names)
@@ -648,7 +618,7 @@ def test_a_signal_while_modules_load(number, code, word, tmp_path):
     assert process.returncode == code
 
 
-def test_more_resamples_than_any_memory_holds(file, cli):
+def test_more_resamples_than_any_memory_holds(file):
     holds(refused(n_resamples=10**20), "n_resamples", "2**48")
     code, printed, said = cli("test", file, *SHORT, "-D", 10**20)
     assert (code, printed) == (2, "")
@@ -732,7 +702,7 @@ def test_a_stored_result_is_validated():
 # Exit codes: 0 done · 1 rejected, only with `--exit-code` · 2 bad usage or input · 3 internal error
 
 
-def test_exit_codes(file, cli, monkeypatch):
+def test_exit_codes(file, monkeypatch):
     wrong = file.parent / "wrong.npz"
     np.savez(wrong, probs=np.eye(K)[LABELS][:, None].repeat(2, 1), labels=(LABELS + 1) % K)
     assert cli("test", file, *SHORT, "--exit-code")[0] == 0
@@ -754,7 +724,7 @@ def test_exit_codes(file, cli, monkeypatch):
 # Results on stdout, progress and notices on stderr, `--quiet`, `NO_COLOR` respected
 
 
-def test_results_go_to_stdout_and_notices_to_stderr(file, cli):
+def test_results_go_to_stdout_and_notices_to_stderr(file):
     for form in ("json", "csv"):
         # Eighteen resamples cannot decide at .05, which is worth a note.
         command = ("test", file, *SHORT, "-D", 18, "--format", form)
@@ -773,8 +743,8 @@ def test_colors_are_left_out_where_they_are_not_wanted(unwanted, file):
     environment = {name: os.environ[name] for name in os.environ if name != "NO_COLOR"}
     environment |= terminal | (unwanted or {"FORCE_COLOR": "1"})
     command = [sys.executable, "-m", "hullcal", "test", file, *SHORT, "-D", 300]
-    run = {"capture_output": True, "text": True, "env": environment, "timeout": 300}
-    done = subprocess.run([str(word) for word in command], **run)
+    how = {"capture_output": True, "text": True, "env": environment, "timeout": 300}
+    done = subprocess.run([str(word) for word in command], **how)
     assert done.returncode == 0, done.stderr
     assert "\x1b" not in done.stdout
     assert bool(re.search(r"\x1b\[[0-9;]*3[0-9][0-9;]*m", done.stderr)) == (not unwanted)

@@ -10,20 +10,11 @@ from hullcal.algorithm import lines_1_to_5
 from hullcal.minimizers import Pairwise, Steepest
 from hullcal.nulls import stacked
 from hullcal.nulls.stacked import _PRIOR, FLOOR, World, pooled, turn
-from hullcal.objectives.opening import packed
 from hullcal.resampling import Loop, kept_in
+from simulation import objective_of, random_set
 
 SEED = 5
 KEY = key_of(SEED)
-
-
-def objective_of(probs, labels):
-    return packed(*hc.ClassifierSet.with_labels(probs, labels), hc.ConfidenceECE())
-
-
-def random_set(seed, n, m, k):
-    rng = np.random.default_rng(seed)
-    return rng.dirichlet(np.ones(k), size=(n, m)), rng.integers(k, size=n)
 
 
 # The pool

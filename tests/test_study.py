@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 
 import joblib
@@ -18,11 +17,12 @@ from scipy.stats import binomtest
 
 import hullcal as hc
 from hullcal import InvalidInputError, simulation
-from hullcal.cli import run as program
 from hullcal.cli.studies import _cluster
 from hullcal.nulls import Paper
 from hullcal.simulation import Grid, StudyError, Test, run, wilson
 from hullcal.simulation.study import NAMES, as_csv
+from test_cli import PROGRAM, started
+from test_cli import run as program
 
 SIZES = {"n_samples": 12, "n_members": 3, "n_classes": 3}
 #: Short searches, so that studies are quick uncompiled as well.
@@ -378,21 +378,9 @@ LONG = ("--scenario", "calibrated", "--test", "calibrated:ece_conf:paper", "-N",
 COMPILED = os.environ | {"NUMBA_DISABLE_JIT": "0"}
 
 
-def command(*arguments):
-    return [sys.executable, "-m", "hullcal", "simulate", *map(str, arguments)]
-
-
 def finished(*arguments):
-    return subprocess.run(
-        command(*arguments), capture_output=True, text=True, timeout=300, env=COMPILED
-    )
-
-
-def inside(*arguments):
-    """The program's exit code, in this process."""
-    with pytest.raises(SystemExit) as end:
-        program(["simulate", *map(str, arguments)])
-    return end.value.code
+    command = [*PROGRAM, "simulate", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=COMPILED)
 
 
 def lines(folder):
@@ -400,45 +388,37 @@ def lines(folder):
     return journal.read_bytes().count(b"\n") if journal.exists() else 0
 
 
-def workers(process):
-    children = psutil.Process(process.pid).children(recursive=True)
-    return [child for child in children if "popen_loky" in " ".join(child.cmdline())]
-
-
 def test_a_study_that_is_stopped_again_and_again_ends_as_if_it_was_not(tmp_path):
     whole, broken, said = tmp_path / "whole", tmp_path / "broken", tmp_path / "said"
     assert finished(*LONG, "--output", whole).returncode == 0
-
-    def stopped(stop, *options):
+    for number, code, options in (
+        (signal.SIGKILL, -signal.SIGKILL, ("--jobs", 2)),
+        (signal.SIGTERM, 4, ("--resume",)),
+        (signal.SIGINT, 130, ("--resume", "--jobs", 2)),
+    ):
         before, end = lines(broken), time.monotonic() + 120
         # A session of its own, as a terminal gives it, so that Ctrl-C can reach the workers as well;
         # and no pipe, which workers that outlive their parent would hold open.
         with open(said, "w") as file:
             how = {"stdout": file, "stderr": file, "start_new_session": True, "env": COMPILED}
-            process = subprocess.Popen(command(*LONG, "--output", broken, *options), **how)
+            process = started("simulate", *LONG, "--output", broken, *options, **how)
         while lines(broken) <= max(1, before):
             assert process.poll() is None, said.read_text()
             assert time.monotonic() < end, f"no further block in {broken} for two minutes"
             time.sleep(0.02)
-        processes = workers(process)
-        stop(process)
-        code = process.wait(timeout=60)
-        _, alive = psutil.wait_procs(processes, timeout=10 if code > 0 else 0)
+        children = psutil.Process(process.pid).children(recursive=True)
+        workers = [child for child in children if "popen_loky" in " ".join(child.cmdline())]
+        (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
+        ended = process.wait(timeout=60)
+        _, alive = psutil.wait_procs(workers, timeout=10 if code > 0 else 0)
         for worker in alive:
             worker.kill()
+        words = said.read_text()
+        assert ended == code, words
         assert code < 0 or not alive, "only a program that was killed leaves workers behind"
         assert not (broken / "tests.csv").exists(), "there must be a middle to be hit in"
-        words = said.read_text()
         assert "Traceback" not in words
         assert code < 0 or f"finished blocks are in {broken}; continue with --resume" in words
-        return code
-
-    assert stopped(lambda process: process.kill(), "--jobs", 2) == -signal.SIGKILL
-    assert stopped(lambda process: process.terminate(), "--resume") == 4
-    interrupt = stopped(
-        lambda process: os.killpg(process.pid, signal.SIGINT), "--resume", "--jobs", 2
-    )
-    assert interrupt == 130
     done = finished(*LONG, "--output", broken, "--resume")
     assert done.returncode == 0, done.stderr
     for name in NAMES:
@@ -458,7 +438,7 @@ def test_options_make_the_grid_and_json_gives_its_rates(small):
 
 
 @pytest.mark.parametrize("ending", ["json", "toml"])
-def test_a_grid_comes_from_a_file_and_options_go_first(capsys, tmp_path, small, ending):
+def test_a_grid_comes_from_a_file_and_options_go_first(tmp_path, small, ending):
     configuration = SMALL.configuration() | {"seed": 5}
     path = tmp_path / f"grid.{ending}"
     if ending == "json":
@@ -466,12 +446,13 @@ def test_a_grid_comes_from_a_file_and_options_go_first(capsys, tmp_path, small, 
     else:
         path.write_text("".join(f"{key} = {json.dumps(v)}\n" for key, v in configuration.items()))
     output = tmp_path / "study"
-    assert inside("--grid", path, "--seed", 7, "--format", "csv", "--output", output) == 0
-    said = capsys.readouterr()
-    rows = list(csv.DictReader(io.StringIO(said.out)))
+    options = ("--seed", 7, "--format", "csv", "--output", output)
+    done = program("simulate", "--grid", path, *options)
+    assert done.returncode == 0
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
     assert [float(row["error"]) for row in rows] == [row["error"] for row in small.rates()]
-    assert (output / "rates.csv").read_text() == said.out
-    assert "results:" in said.err
+    assert (output / "rates.csv").read_text() == done.stdout
+    assert "results:" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -486,25 +467,26 @@ def test_a_grid_comes_from_a_file_and_options_go_first(capsys, tmp_path, small, 
     ],
     ids=lambda value: " ".join(map(str, value)),
 )
-def test_bad_usage_is_said_before_any_work(capsys, tmp_path, arguments, words):
+def test_bad_usage_is_said_before_any_work(tmp_path, arguments, words):
     output = () if arguments == ("--resume",) else ("--output", tmp_path / "study")
-    assert inside(*output, *arguments) == 2
-    said = capsys.readouterr().err
-    assert all(word in said for word in words)
+    done = program("simulate", *output, *arguments)
+    assert done.returncode == 2
+    assert all(word in done.stderr for word in words)
     assert not (tmp_path / "study" / "tests.csv").exists()
 
 
-def test_a_folder_that_holds_a_study_is_refused_and_says_what_to_do(capsys, tmp_path):
-    again = (*OPTIONS, "--output", tmp_path / "study")
-    assert inside(*again) == 0
-    assert inside(*again) == 2
-    said = capsys.readouterr().err
-    assert all(option in said for option in ("`--resume`", "`--force`"))
-    assert inside(*again, "--resume", "--seed", 1) == 2
-    assert "seed: 7 there, 1 now" in capsys.readouterr().err
-    assert inside(*again, "--force", "--seed", 1) == 0
-    assert inside(*again, "--resume", "--seed", 1, "--quiet") == 0
-    assert capsys.readouterr().err == f"results: {tmp_path / 'study'}\n"
+def test_a_folder_that_holds_a_study_is_refused_and_says_what_to_do(tmp_path):
+    results = f"results: {tmp_path / 'study'}\n"
+    for options, code, *words in (
+        ((), 0, results),
+        ((), 2, "`--resume`", "`--force`"),
+        (("--resume", "--seed", 1), 2, "seed: 7 there, 1 now"),
+        (("--force", "--seed", 1), 0, results),
+        (("--resume", "--seed", 1, "--quiet"), 0, ""),
+    ):
+        done = program("simulate", *OPTIONS, "--output", tmp_path / "study", *options)
+        assert done.returncode == code
+        assert done.stderr == words[0] if code == 0 else all(word in done.stderr for word in words)
 
 
 def test_workers_of_our_own_take_no_port_that_others_want_and_leave_ctrl_c_to_us():

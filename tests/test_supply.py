@@ -17,11 +17,11 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import hullcal as hc
+from mutation import subjects
 from supply import distribution, environments, licences
 
 ROOT = Path(__file__).parents[1]
 SOURCE = Path(hc.__file__).parents[1]
-PROJECT = ROOT / "pyproject.toml"
 
 pytestmark = pytest.mark.skipif(
     not (ROOT / "src").exists(), reason="the source is not here, only an installed hullcal"
@@ -76,21 +76,6 @@ def test_the_wheel_names_what_it_needs_and_its_program(built):
 # -- types --------------------------------------------------------------------------------------------
 
 
-def checked(code, folder):
-    """What a strict type checker says of a user's file, in a project of its own."""
-    (folder / "user_code.py").write_text(code, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "user_code.py"],
-        cwd=folder,
-        env=os.environ | {"MYPYPATH": str(SOURCE)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stderr == ""
-    return done.stdout
-
-
 USER_CODE = Path(distribution.__file__).with_name("user_code.py").read_text(encoding="utf-8")
 
 
@@ -106,7 +91,17 @@ hc.SKCE(estimator="uqq")
 
 
 def test_a_strict_type_checker_takes_a_users_code_and_finds_the_mistakes_in_it(tmp_path):
-    said = checked(USER_CODE + MISTAKES, tmp_path)
+    (tmp_path / "user_code.py").write_text(USER_CODE + MISTAKES, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "user_code.py"],
+        cwd=tmp_path,  # a project of its own
+        env=os.environ | {"MYPYPATH": str(SOURCE)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    said = done.stdout
     places = [int(line.split(":")[1]) for line in said.splitlines() if ": error:" in line]
     sound = USER_CODE.count("\n")
     assert places == [sound + n for n in range(2, 8)], said
@@ -155,6 +150,19 @@ def test_the_oldest_environment_has_the_highest_lower_bound_of_every_package():
     assert oldest["zarr"] == "3.1.0"  # by the tests, though users may have 3.0
     assert not environments.LEFT_OUT & oldest.keys()
     assert [n for n in environments.TESTS if not (ROOT / f"tests/test_{n}.py").exists()] == []
+
+
+def test_every_test_that_judges_mutants_exists():
+    names = [
+        f"tests/{path.name}::{name}"
+        for path in (ROOT / "tests").glob("test_*.py")
+        for name in re.findall(r"^def (test_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    for file, patterns in subjects.TESTS.items():
+        assert (ROOT / file).exists()
+        for pattern in patterns:
+            begins = re.split(r"[*\[]", pattern)[0]
+            assert any(name.startswith(begins) for name in names), pattern
 
 
 def test_every_dependency_has_a_row_among_the_licences():

@@ -79,28 +79,20 @@ def elsewhere(kind, *, compiled):
     return answer["outcomes"]
 
 
-def assert_same_numbers(compiled, uncompiled):
-    assert compiled.keys() == uncompiled.keys()
-    assert len(compiled) == len(hc.measures.available()) * len(hc.nulls.available())
-    for what, expected in compiled.items():
-        got = uncompiled[what]
-        for number in ("statistic", "weights", "null"):
-            np.testing.assert_allclose(
-                got[number], expected[number], rtol=1e-12, atol=1e-12, err_msg=f"{what}: {number}"
-            )
-        for exact in ("pvalue", "n_evaluations", "converged"):
-            assert got[exact] == expected[exact], f"{what}: {exact}"
-
-
-def test_every_measure_and_null_gives_the_same_numbers_uncompiled():
-    assert_same_numbers(outcomes("smooth"), elsewhere("smooth", compiled=False))
-
-
-def test_ties_and_infinities_give_the_same_numbers_uncompiled():
+@pytest.mark.parametrize("kind", ["smooth", "tied"])
+def test_every_measure_and_null_gives_the_same_numbers_uncompiled(kind):
     # Both in processes of their own: a loop that writes beside its array must be seen as that.
-    uncompiled = elsewhere("tied", compiled=False)
-    assert_same_numbers(elsewhere("tied", compiled=True), uncompiled)
-    assert not any(np.isnan(outcome["null"]).any() for outcome in uncompiled.values())
+    expected, got = (elsewhere(kind, compiled=compiled) for compiled in (True, False))
+    assert expected.keys() == got.keys()
+    assert len(expected) == len(hc.measures.available()) * len(hc.nulls.available())
+    for what, numbers in expected.items():
+        for name in ("statistic", "weights", "null"):
+            np.testing.assert_allclose(
+                got[what][name], numbers[name], rtol=1e-12, atol=1e-12, err_msg=f"{what}: {name}"
+            )
+        for name in ("pvalue", "n_evaluations", "converged"):
+            assert got[what][name] == numbers[name], f"{what}: {name}"
+        assert not np.isnan(got[what]["null"]).any()
 
 
 @pytest.mark.parametrize("measure", hc.measures.available())
