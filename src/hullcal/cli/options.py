@@ -164,19 +164,25 @@ def jobs(what: str) -> Option:
     )
 
 
+def _gathered(name: str, kind: type[Any], *options: Option) -> Option:
+    """Options of a command that takes their values together, as one argument."""
+
+    def decorated(command: Function) -> Function:
+        @functools.wraps(command)
+        def gathering(**arguments: Any) -> Any:
+            names = [field.name for field in fields(kind) if field.name in arguments]
+            own = {name: arguments.pop(name) for name in names}
+            return command(**{name: kind(**own)}, **arguments)
+
+        for decorate in reversed(options):
+            decorate(gathering)
+        return gathering
+
+    return decorated
+
+
 # Files
 
-_INPUT = (
-    click.argument("file", type=PATH, required=False),  # or a hyphen
-    click.option("--labels", type=PATH, help="File of labels, if they are not in FILE."),
-    click.option(
-        "--member",
-        "member_files",
-        type=PATH,
-        multiple=True,
-        help="Predictions of one member, (N, K); repeat for each, in place of FILE.",
-    ),
-)
 _READING = (
     click.option("--probs-key", default="probs", help="Name of the predictions in FILE."),
     click.option("--labels-key", default="labels", help="Name of the labels in FILE."),
@@ -278,28 +284,22 @@ def _holds_one_member(path: Path) -> bool:
     return False
 
 
-def reads_files(command: Function) -> Function:
-    """FILE and everything that says how to read it, as one argument `files`."""
-    return _gathered(command, "files", Files, (*_INPUT, *_READING))
-
-
-def reads_batches(command: Function) -> Function:
-    """How each of several files is read, as one argument `reading`."""
-    return _gathered(command, "reading", Files, _READING)
-
-
-def _gathered(command: Function, name: str, kind: type[Any], options: Sequence[Option]) -> Function:
-    """Add options to a command that takes their values together, as one object."""
-
-    @functools.wraps(command)
-    def gathering(**arguments: Any) -> Any:
-        names = [field.name for field in fields(kind) if field.name in arguments]
-        own = {name: arguments.pop(name) for name in names}
-        return command(**{name: kind(**own)}, **arguments)
-
-    for decorate in reversed(options):
-        decorate(gathering)
-    return gathering
+reads_files = _gathered(
+    "files",
+    Files,
+    click.argument("file", type=PATH, required=False),  # or a hyphen
+    click.option("--labels", type=PATH, help="File of labels, if they are not in FILE."),
+    click.option(
+        "--member",
+        "member_files",
+        type=PATH,
+        multiple=True,
+        help="Predictions of one member, (N, K); repeat for each, in place of FILE.",
+    ),
+    *_READING,
+)
+#: How each of several files is read.
+reads_batches = _gathered("reading", Files, *_READING)
 
 
 @contextmanager
@@ -346,16 +346,6 @@ FORMAT = click.option(
     callback=_by_output,
     help="What is printed; the ending of --output decides if this is left out.",
 )
-_OUTPUT = (
-    click.option(
-        "-o",
-        "--output",
-        type=PATH,
-        help="Write to this file (.txt, .json or .csv) instead of printing.",
-    ),
-    FORMAT,
-    FORCE,
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -379,9 +369,18 @@ class Output:
             nobody_reads(sys.stdout)
 
 
-def shows_results(command: Function) -> Function:
-    """Form and file of the results, as one argument `out`."""
-    return _gathered(command, "out", Output, _OUTPUT)
+shows_results = _gathered(
+    "out",
+    Output,
+    click.option(
+        "-o",
+        "--output",
+        type=PATH,
+        help="Write to this file (.txt, .json or .csv) instead of printing.",
+    ),
+    FORMAT,
+    FORCE,
+)
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
