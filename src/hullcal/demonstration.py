@@ -27,7 +27,9 @@ def examples(seed: int, *, n_members: int = 10) -> Iterator[Example]:
     """Ensembles fitted on half of the digits, predicting the other half, one after the other."""
     from sklearn.datasets import load_digits
     from sklearn.ensemble import RandomForestClassifier
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.model_selection import train_test_split
+    from sklearn.neural_network import MLPClassifier
 
     digits = load_digits()
     train, test, known, labels = train_test_split(
@@ -42,8 +44,16 @@ def examples(seed: int, *, n_members: int = 10) -> Iterator[Example]:
     yield Example("random forest", what, probs, labels)
 
     def networks(samples: list[NDArray[np.int64]]) -> Floats:
-        fitted = [_network(train[rows], known[rows], seed + m) for m, rows in enumerate(samples)]
-        return np.stack([network.predict_proba(test) for network in fitted], axis=1)
+        predictions = []
+        for m, rows in enumerate(samples):
+            network = MLPClassifier(
+                (32,), max_iter=80, learning_rate_init=0.01, alpha=0.01, random_state=seed + m
+            )
+            # They are stopped when they are good enough, not when nothing moves any more.
+            with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+                network.fit(train[rows], known[rows])
+            predictions.append(network.predict_proba(test))
+        return np.stack(predictions, axis=1)
 
     rng = np.random.default_rng(seed)
     probs = networks([rng.integers(len(train), size=len(train)) for _ in range(n_members)])
@@ -54,16 +64,3 @@ def examples(seed: int, *, n_members: int = 10) -> Iterator[Example]:
     probs /= probs.sum(axis=2, keepdims=True)
     what = f"{n_members} networks fitted to the same 150 digits, their log-odds tripled on purpose"
     yield Example("overconfident networks", f"{what}, {where}", probs, labels)
-
-
-def _network(features: Floats, labels: NDArray[Any], seed: int) -> Any:
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.neural_network import MLPClassifier
-
-    network = MLPClassifier(
-        (32,), max_iter=80, learning_rate_init=0.01, alpha=0.01, random_state=seed
-    )
-    with warnings.catch_warnings():
-        # They are stopped when they are good enough, not when nothing moves any more.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return network.fit(features, labels)

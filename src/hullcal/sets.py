@@ -19,8 +19,6 @@ __all__ = ["ClassifierSet"]
 
 #: Names that a notebook shows.
 _SHOWN = 20
-#: A score of predictions (N, K) and the positions of the labels.
-Score = Callable[[NDArray[Any], NDArray[np.int32]], float]
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -94,13 +92,13 @@ class ClassifierSet:
 
     @classmethod
     def with_labels(
-        cls, probs: Any, labels: Any, **options: Any
+        cls, probs: Any, labels: Any, *, members: Any = None, **options: Any
     ) -> tuple[ClassifierSet, NDArray[np.int32]]:
         """Do as `of`, and validate labels beside the predictions, which tells more of both."""
         if isinstance(probs, ClassifierSet):
-            return cls.of(probs, **options), probs.labels(labels)
+            return cls.of(probs, members=members, **options), probs.labels(labels)
         checked, truth = _validation.check_set_and_labels(probs, labels, **options)
-        return cls.__new__(cls)._fill(checked, options.get("classes")), truth
+        return cls.__new__(cls)._fill(checked, options.get("classes"), members), truth
 
     @property
     def n_samples(self) -> int:
@@ -224,7 +222,7 @@ class ClassifierSet:
         """Mean squared distance to the one-hot label, less is better; parameters as for `accuracy`."""
         return self._score(brier_score, labels, weights)
 
-    def _score(self, score: Score, labels: Any, weights: Any) -> Any:
+    def _score(self, score: Callable[..., float], labels: Any, weights: Any) -> Any:
         truth = self.labels(labels)
         if weights is None:
             return np.array([score(self.probs[:, m, :], truth) for m in range(self.n_members)])

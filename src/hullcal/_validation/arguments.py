@@ -212,9 +212,7 @@ def check_selection(which: Any, n_members: int, names: tuple[str, ...] | None) -
             chosen = numbers[which]
         else:
             entries = [which] if isinstance(which, str) or np.ndim(which) == 0 else list(which)
-            if any(isinstance(each, str) for each in entries):
-                entries = [place[each] if isinstance(each, str) else each for each in entries]
-            chosen = numbers[entries]
+            chosen = numbers[[place[each] if isinstance(each, str) else each for each in entries]]
         if 0 < len(chosen) == len(set(chosen.tolist())):
             return [int(m) for m in chosen]
     known = f"0 to {n_members - 1}" if names is None else reprlib.repr(names)

@@ -70,9 +70,10 @@ def as_predictions(probs: Any) -> Given:
     members = None
     if isinstance(probs, Mapping):
         members, probs = tuple(map(str, probs)), list(probs.values())
-    found: Sequence[Any] = ()
+    named = set()
     if isinstance(probs, list | tuple) and any(map(_is_frame, probs)):
-        probs = found = [_from_frame(each) if _is_frame(each) else each for each in probs]
+        probs = [_from_frame(each) if _is_frame(each) else each for each in probs]
+        named = {each.classes for each in probs if isinstance(each, Given)}
     given = as_array(probs, "probs", member_ndim=2)
     if members is not None and given.array.ndim != 3:
         rule = "as a dict must hold an array (n_samples, n_classes) for each member"
@@ -81,7 +82,6 @@ def as_predictions(probs: Any) -> Given:
             "Several sets by name go to `hullcal.assess`; two classes to `hullcal.from_binary`."
         )
         raise refusal("probs", rule, came, repair)
-    named = {each.classes for each in found if isinstance(each, Given)}
     if len(named) > 1:
         came = " and ".join(map(str, list(named)[:2]))
         repair = "Bring the columns of all members into one order."

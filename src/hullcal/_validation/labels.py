@@ -53,13 +53,11 @@ def check_single(probs: Any, labels: Any) -> tuple[NDArray[Any], NDArray[np.int3
 def settled_classes(predictions: Predictions, classes: Any) -> tuple[Hashable, ...] | None:
     """Names of the classes: those given, or else those that came with the predictions."""
     there = predictions.classes
-    if classes is None:
-        return check_classes(there, predictions.probs.shape[2])
-    names = check_classes(classes, predictions.probs.shape[2])
+    names = check_classes(there if classes is None else classes, predictions.probs.shape[2])
     if there is not None and names is not None and there != names and set(there) == set(names):
-        came, repair = f"{reprlib.repr(names)}", "Leave it out, or reorder the columns."
         rule = f"must follow the columns of `probs`, {reprlib.repr(there)}"
-        raise refusal("classes", rule, came, repair)
+        repair = "Leave it out, or reorder the columns."
+        raise refusal("classes", rule, reprlib.repr(names), repair)
     return names
 
 
@@ -127,9 +125,8 @@ def check_classes(classes: Any, n_classes: int) -> tuple[Hashable, ...] | None:
     """The names of the classes as python objects, in the order of the last axis; None for None."""
     if classes is None:
         return None
-    listed = classes
-    if hasattr(classes, "tolist") or hasattr(classes, "to_list"):  # arrays, Series, Index
-        listed = classes.tolist() if hasattr(classes, "tolist") else classes.to_list()
+    convert = getattr(classes, "tolist", getattr(classes, "to_list", None))  # arrays, Series, Index
+    listed = classes if convert is None else convert()
     came = f"{reprlib.repr(classes)}, which has no fixed order or is not a sequence"
     if isinstance(listed, Sequence) and not isinstance(listed, str | bytes):
         names = tuple(listed)

@@ -99,7 +99,9 @@ def check_probs(
         _refuse_findings(found, given, from_log=from_log, normalize=normalize, n_labels=n_labels)
         notes = found.notes(precision)
         if found.n_outside or found.off.any():
-            rows = _repaired(rows, found)
+            rows = rows.astype(np.float64, order="C")
+            _clip(rows)
+            rows[found.off] /= found.sums[found.off][:, None]
     view = rows.view()  # the flag of the array underneath is the caller's own business
     view.setflags(write=False)
     return Predictions(view, notes, given.members, given.classes)
@@ -270,14 +272,6 @@ def _clip(rows: NDArray[np.float64]) -> None:
     """Take rounding from the values outside [0, 1]; -0.0 and all else keep their bits."""
     rows[rows < 0] = 0.0
     rows[(rows > 1) & (rows <= 1 + SLACK)] = 1.0
-
-
-def _repaired(array: NDArray[Any], found: _Findings) -> NDArray[np.float64]:
-    """Clip values and renormalise the rows that need it, in float64; other rows keep their bits."""
-    out = array.astype(np.float64, order="C")
-    _clip(out)
-    out[found.off] /= found.sums[found.off][:, None]
-    return out
 
 
 def _peak(values: NDArray[Any], start: int) -> tuple[int, ...]:

@@ -164,19 +164,25 @@ def jobs(what: str) -> Option:
     )
 
 
+def _gathered(name: str, kind: type[Any], *options: Option) -> Option:
+    """Options of a command that takes their values together, as one argument."""
+
+    def decorated(command: Function) -> Function:
+        @functools.wraps(command)
+        def gathering(**arguments: Any) -> Any:
+            names = [field.name for field in fields(kind) if field.name in arguments]
+            own = {name: arguments.pop(name) for name in names}
+            return command(**{name: kind(**own)}, **arguments)
+
+        for decorate in reversed(options):
+            decorate(gathering)
+        return gathering
+
+    return decorated
+
+
 # Files
 
-_INPUT = (
-    click.argument("file", type=PATH, required=False),  # or a hyphen
-    click.option("--labels", type=PATH, help="File of labels, if they are not in FILE."),
-    click.option(
-        "--member",
-        "member_files",
-        type=PATH,
-        multiple=True,
-        help="Predictions of one member, (N, K); repeat for each, in place of FILE.",
-    ),
-)
 _READING = (
     click.option("--probs-key", default="probs", help="Name of the predictions in FILE."),
     click.option("--labels-key", default="labels", help="Name of the labels in FILE."),
@@ -213,27 +219,22 @@ class Files:
         return tuple(name.strip() for name in self.classes.split(","))
 
     def options(self, labels: Any, there: Sequence[Any] | None) -> dict[str, Any]:
-        """What is said of the predictions beside them, with classes as these labels call them."""
-        flags = {name: getattr(self, name) for name in ("from_logits", "from_log", "normalize")}
-        return {"classes": self._classes_of(labels, there), **flags}
-
-    def _classes_of(self, labels: Any, there: Sequence[Any] | None) -> Sequence[Any] | None:
-        """Numeric labels mean numbers, not digits.
+        """What is said of the predictions beside them, with classes as these labels call them.
 
         Names that are there, in the file, are not replaced: another order would mean other classes.
-        Positions are no names.
         """
-        if self.names is None:
-            return there
-        if there is not None and list(there) != list(range(len(there))):
-            if tuple(map(str, there)) != self.names:
-                rule = "must be left out where FILE names its classes"
-                came = f"{self.classes!r:.80} beside {reprlib.repr(tuple(there))}"
-                raise refusal("--classes", rule, came, "Leave it out.")
-            return there
-        if getattr(labels, "dtype", np.dtype(int)).kind in "OSTU":
-            return self.names
-        return tuple(as_integers(self.names))
+        classes = there
+        are_names = there is not None and list(there) != list(range(len(there)))
+        if self.names is not None and not are_names:
+            # Numeric labels mean numbers, not digits.
+            numeric = getattr(labels, "dtype", np.dtype(int)).kind not in "OSTU"
+            classes = tuple(as_integers(self.names)) if numeric else self.names
+        elif self.names is not None and tuple(map(str, there or ())) != self.names:
+            rule = "must be left out where FILE names its classes"
+            came = f"{self.classes!r:.80} beside {reprlib.repr(there)}"
+            raise refusal("--classes", rule, came, "Leave it out.")
+        flags = {name: getattr(self, name) for name in ("from_logits", "from_log", "normalize")}
+        return {"classes": classes, **flags}
 
     def read(self, *, needs_labels: bool = True) -> tuple[Any, Any]:
         """The classifiers of the files, and labels that they understand; None if none are needed."""
@@ -255,17 +256,10 @@ class Files:
             repair = "Name the array or column with `--labels-key`"
             repair += ", or pass `--labels FILE`." if "member_files" in _option_names() else "."
             raise refusal("labels", "must come with the predictions", came, repair)
-        options = self.options(data.labels, data.classes)
-        try:
-            classifiers = ClassifierSet(data.probs, members=data.members, **options)
-            if needs_labels:
-                classifiers.labels(data.labels)
-            return classifiers, data.labels
-        except InvalidInputError:
-            # Seen side by side, predictions and labels tell more of what is wrong with either.
-            if data.labels is not None:
-                ClassifierSet.with_labels(data.probs, data.labels, **options)
-            raise
+        options = {"members": data.members, **self.options(data.labels, data.classes)}
+        if not needs_labels:
+            return ClassifierSet(data.probs, **options), None
+        return ClassifierSet.with_labels(data.probs, data.labels, **options)[0], data.labels
 
 
 def _folder_for_file(folder: Path) -> InvalidInputError:
@@ -277,9 +271,8 @@ def _folder_for_file(folder: Path) -> InvalidInputError:
         repairs.append(f"Files of one member each are {_members(members)}.")
     if "engine" in known:
         repairs.append("Shards of the rows are for `--engine dask`.")
-    repair = " ".join(repairs) or "Name a file."
-    came = f"a folder, {str(folder)!r}"
-    return refusal("FILE", "must be a file, or a Zarr store", came, repair)
+    rule, came = "must be a file, or a Zarr store", f"a folder, {str(folder)!r}"
+    return refusal("FILE", rule, came, " ".join(repairs) or "Name a file.")
 
 
 def _holds_one_member(path: Path) -> bool:
@@ -291,28 +284,22 @@ def _holds_one_member(path: Path) -> bool:
     return False
 
 
-def reads_files(command: Function) -> Function:
-    """FILE and everything that says how to read it, as one argument `files`."""
-    return _gathered(command, "files", Files, (*_INPUT, *_READING))
-
-
-def reads_batches(command: Function) -> Function:
-    """How each of several files is read, as one argument `reading`."""
-    return _gathered(command, "reading", Files, _READING)
-
-
-def _gathered(command: Function, name: str, kind: type[Any], options: Sequence[Option]) -> Function:
-    """Add options to a command that takes their values together, as one object."""
-
-    @functools.wraps(command)
-    def gathering(**arguments: Any) -> Any:
-        names = [field.name for field in fields(kind) if field.name in arguments]
-        own = {name: arguments.pop(name) for name in names}
-        return command(**{name: kind(**own)}, **arguments)
-
-    for decorate in reversed(options):
-        decorate(gathering)
-    return gathering
+reads_files = _gathered(
+    "files",
+    Files,
+    click.argument("file", type=PATH, required=False),  # or a hyphen
+    click.option("--labels", type=PATH, help="File of labels, if they are not in FILE."),
+    click.option(
+        "--member",
+        "member_files",
+        type=PATH,
+        multiple=True,
+        help="Predictions of one member, (N, K); repeat for each, in place of FILE.",
+    ),
+    *_READING,
+)
+#: How each of several files is read.
+reads_batches = _gathered("reading", Files, *_READING)
 
 
 @contextmanager
@@ -359,16 +346,6 @@ FORMAT = click.option(
     callback=_by_output,
     help="What is printed; the ending of --output decides if this is left out.",
 )
-_OUTPUT = (
-    click.option(
-        "-o",
-        "--output",
-        type=PATH,
-        help="Write to this file (.txt, .json or .csv) instead of printing.",
-    ),
-    FORMAT,
-    FORCE,
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -392,9 +369,18 @@ class Output:
             nobody_reads(sys.stdout)
 
 
-def shows_results(command: Function) -> Function:
-    """Form and file of the results, as one argument `out`."""
-    return _gathered(command, "out", Output, _OUTPUT)
+shows_results = _gathered(
+    "out",
+    Output,
+    click.option(
+        "-o",
+        "--output",
+        type=PATH,
+        help="Write to this file (.txt, .json or .csv) instead of printing.",
+    ),
+    FORMAT,
+    FORCE,
+)
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:

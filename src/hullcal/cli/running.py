@@ -193,8 +193,6 @@ _SILENCE = 10.0
 #: The share of the work from which on the time that the rest takes can be told.
 _SHARE = 0.02
 
-_NOTICE = "compiling for this machine; that happens once, and takes some ten seconds"
-
 
 @contextmanager
 def working(*, quiet: bool) -> Iterator[Report]:
@@ -204,7 +202,8 @@ def working(*, quiet: bool) -> Iterator[Report]:
         return
     from hullcal._compiled.jit import when_compiling
 
-    with when_compiling(lambda: say(_NOTICE)), bar() as shown:
+    notice = "compiling for this machine; that happens once, and takes some ten seconds"
+    with when_compiling(lambda: say(notice)), bar() as shown:
         tell_of = shown or _spoken()
 
         def report(what: str, done: float, total: float) -> None:

@@ -6,7 +6,7 @@ import importlib
 import json
 import tomllib
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -167,14 +167,12 @@ def _cluster(backend: str | None, n_jobs: int) -> Iterator[None]:
     from hullcal._validation import check_jobs
     from hullcal.objectives.dask import local_cluster
 
-    with ExitStack() as stack:
-        if dask.config.get("scheduler-address", None):
-            stack.enter_context(distributed.Client())
-        else:
-            client = stack.enter_context(local_cluster(check_jobs(n_jobs)))
-            # Where joblib looks for one.
-            stack.enter_context(client.as_current())
-        yield
+    if dask.config.get("scheduler-address", None):
+        with distributed.Client():
+            yield
+    else:
+        with local_cluster(check_jobs(n_jobs)) as client, client.as_current():  # which joblib takes
+            yield
 
 
 def _table(grid: Any, rows: list[dict[str, Any]]) -> str:

@@ -18,7 +18,7 @@ from hullcal.io.journal import LOCK
 from hullcal.io.reading import read_labels
 from hullcal.io.source import Source
 from hullcal.io.stores import open_store
-from hullcal.words import in_columns, measure_in_words, plural, printable, weights_in_words
+from hullcal.words import in_columns, plural, printable, weights_in_words
 
 #: Seconds on this machine beyond which `--measure all` leaves a measure out.
 _LONG = 60.0
@@ -216,10 +216,9 @@ def _beside(path: Path, files: Files) -> tuple[Path, Any, dict[str, Any]]:
     """A store that only workers will read, labels from elsewhere, and what is said of both."""
     for name, usual in (("probs_key", "probs"), ("labels_key", "labels")):
         if getattr(files, name) != usual:
-            rule, came = "cannot be used with `--engine dask`", repr(getattr(files, name))
-            raise refusal(
-                f"--{name}".replace("_", "-"), rule, came, f"Call the array {usual!r} in the store."
-            )
+            repair = f"Call the array {usual!r} in the store."
+            rule = "cannot be used with `--engine dask`"
+            raise refusal(name, rule, repr(getattr(files, name)), repair)
     labels = None
     if files.labels is not None:
         with as_options(path="--labels"):
@@ -263,21 +262,19 @@ def _table(found: Any, *, verbose: bool) -> str:
 def _figures(found: Any) -> str:
     """A line for each test, and the weights of the best combination."""
     header = ["question", "measure", "null", "statistic", "critical", "own p", "95 % interval"]
-    header += ["adjusted p", "resamples", "headline"]
-    rows = []
-    for question, answer in found.answers.items():
-        each = zip(answer.results, answer.adjusted, answer.headlines, strict=True)
-        for result, adjusted, headline in each:
-            low, high = result.pvalue_interval
-            rows.append(
-                [
-                    *(question, measure_in_words(result), getattr(result, "null", "likelihood")),
-                    *(f"{result.statistic:.4g}", f"{result.critical_value:.4g}"),
-                    *(f"{result.pvalue:.3g}", f"{low:.3g} to {high:.3g}", f"{adjusted:.3g}"),
-                    *(str(result.n_resamples), headline),
-                ]
-            )
-    shown = in_columns([header, *rows], numbers=True)
+    rows = [[*header, "adjusted p", "resamples", "headline"]]
+    tests = [test for answer in found.answers.values() for test in answer.tests]
+    for result, test in zip(found.results, tests, strict=True):
+        low, high = result.pvalue_interval
+        rows.append(
+            [
+                *(test["question"], test["measure"], getattr(result, "null", "likelihood")),
+                *(f"{result.statistic:.4g}", f"{result.critical_value:.4g}"),
+                *(f"{result.pvalue:.3g}", f"{low:.3g} to {high:.3g}", f"{test['pvalue']:.3g}"),
+                *(str(result.n_resamples), test["headline"]),
+            ]
+        )
+    shown = in_columns(rows, numbers=True)
     if found.data.n_members == 1:
         return shown
     return f"{shown}\n\nBest weights: {weights_in_words(found.weights, found.data.members)}"

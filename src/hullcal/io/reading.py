@@ -158,7 +158,7 @@ def _chosen(source: Source, arrays: Arrays, probs_key: str, labels_key: str | No
     probs, labels = arrays[key](), None
     if labels_key not in (None, "labels") and labels_key not in arrays:
         raise _missing(source, arrays, str(labels_key), "labels_key")
-    if labels_key is not None and labels_key in arrays and labels_key != key:
+    if labels_key in arrays and labels_key != key:
         labels = arrays[labels_key]()
     shape, dtype = probs.shape, probs.dtype
     # Beyond addresses, whatever little is stored.

@@ -76,15 +76,14 @@ def to_json(
         may hold any text, they are ``{"float": "Infinity"}``.
     """
     document: dict[str, Any] = {"version": hullcal.__version__, "versions": versions()}
+    entries = [_entry(result) for result in _listed(results)]
     if assessment is not None:
         document["assessment"] = _word(assessment)
-    entries = document["results"] = [_entry(result) for result in _listed(results)]
-    answers = [] if assessment is None else assessment["answers"]
-    for entry, told in zip(
-        entries, (test for each in answers for test in each["tests"]), strict=False
-    ):
-        # No reader of one entry alone should meet a p-value that contradicts another question's.
-        entry |= {name: told[name] for name in ("pvalue", "unadjusted_pvalue", "rejected")}
+        tests = (test for answer in assessment["answers"] for test in answer["tests"])
+        for entry, test in zip(entries, tests, strict=False):
+            # No reader of one entry alone should meet a p-value that contradicts another question's.
+            entry |= {name: test[name] for name in ("pvalue", "unadjusted_pvalue", "rejected")}
+    document["results"] = entries
     try:
         return json.dumps(document, allow_nan=False, indent=1) + "\n"
     except (TypeError, ValueError, RecursionError) as error:
@@ -162,13 +161,12 @@ def to_csv(results: Result | Sequence[Result], *, answers: Sequence[Mapping[str,
     listed = _listed(results)
     lines = [csv_line(_COLUMNS)]
     for result, added in zip(listed, answers or [{}] * len(listed), strict=True):
-        own = {name: getattr(result, name, None) for name in ("headline", "pvalue")}
-        row = {**own, "unadjusted_pvalue": own["pvalue"], **_row(_entry(result)), **added}
+        row = _row(_entry(result))
+        row |= {"headline": getattr(result, "headline", None), **added}
         cells = {name: "" if row.get(name) is None else str(row[name]) for name in _COLUMNS}
         # Text that is no formula; numbers may begin with a minus.
-        lines.append(
-            csv_line(as_text(cells[name]) if name in _TEXT else cells[name] for name in cells)
-        )
+        cells |= {name: as_text(cells[name]) for name in _TEXT}
+        lines.append(csv_line(cells.values()))
     return "".join(lines)
 
 
@@ -281,7 +279,7 @@ def _read(kind: str, value: Any) -> Any:
 
 def _row(entry: dict[str, Any]) -> dict[str, Any]:
     """Bring the fields of every kind of result under the same columns."""
-    row = dict(entry)
+    row = {**entry, "unadjusted_pvalue": entry.get("pvalue")}
     if "test" in row:  # a classical test, which is of one classifier
         row |= {"measure": row["test"], "n_members": 1}
         row["n_resamples"] = len(row["null_distribution"]) or None

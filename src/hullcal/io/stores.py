@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -118,19 +118,14 @@ def open_store(path: str | os.PathLike[str]) -> Store:
     source = Source(Source.of(path, "probs").path.absolute(), "probs")
     source.check_kind(folder_allowed=True)
     with source.guarded(), quietly():
-        store = _joined([_Shard.of(*files) for files in _files_in(source)])
-    if store.shape[0] == 0:
-        repair = "Check how the rows were selected."
-        raise source.refuse("must have at least one row", f"shape {store.shape}", repair)
-    return store
-
-
-def _joined(shards: Sequence[_Shard]) -> Store:
-    """Refuse shards that are no parts of one array; those without rows say nothing."""
-    shards = [shard for shard in shards if shard.n_rows] or shards[:1]
-    known = agreed([shard.source for shard in shards], [shard.declared for shard in shards])
+        shards = [_Shard.of(*files) for files in _files_in(source)]
+        shards = [shard for shard in shards if shard.n_rows] or shards[:1]  # the others say nothing
+        known = agreed([shard.source for shard in shards], [shard.declared for shard in shards])
     del known["kind of labels"]
     known["shape"] = (sum(shard.n_rows for shard in shards), *known["shape"])
+    if known["shape"][0] == 0:
+        repair = "Check how the rows were selected."
+        raise source.refuse("must have at least one row", f"shape {known['shape']}", repair)
     return Store(**known, shards=tuple(shards))
 
 
