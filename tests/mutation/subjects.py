@@ -83,7 +83,7 @@ TESTS = {
     "src/hullcal/nulls/recentered.py": _NULLS,
     "src/hullcal/nulls/refit.py": _NULLS,
     "src/hullcal/nulls/stacked.py": _STACKED,
-    "src/hullcal/objectives/resampled.py": [*_ENTRIES, *_NULLS],
+    "src/hullcal/objectives/lines_2_4_5.py": [*_ENTRIES, *_NULLS],
     "src/hullcal/resampling.py": _LOOP,
     "src/hullcal/binning.py": [*_BINS, *_BY_HAND],
     "src/hullcal/notes.py": _RESULTS,

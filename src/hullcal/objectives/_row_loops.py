@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from hullcal._compiled.drawn_rows import LEAF, unit_drawn
 from hullcal._compiled.jit import (
     F1,
     F2,
@@ -24,7 +25,6 @@ from hullcal._compiled.jit import (
 )
 from hullcal._compiled.mixing import blend, copy, cumulate, end_of_group, fill, invert, mix
 from hullcal._compiled.places import SAME
-from hullcal._compiled.resampling import LEAF, unit_drawn
 from hullcal._compiled.streams import LABELS, uniform
 
 #: Cases: the data themselves, labels drawn from a combination, rows drawn with their labels, and the

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._compiled.resampling import LEAF, leaf_draws
+from hullcal._compiled.drawn_rows import LEAF, leaf_draws
 from hullcal._validation import check_whole
 from hullcal.measures import Measure
 from hullcal.objectives import _row_loops as loops

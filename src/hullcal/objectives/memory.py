@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from hullcal._compiled.drawn_rows import draw_counts
 from hullcal._compiled.jit import F1, F2, F3, H2, I2, INT, L1, compiled, driver, labellings_driver
 from hullcal._compiled.mixing import (
     blend,
@@ -22,7 +23,6 @@ from hullcal._compiled.mixing import (
     turned,
 )
 from hullcal._compiled.places import SAME
-from hullcal._compiled.resampling import draw_counts
 from hullcal.measures import Measure
 from hullcal.objectives.base import (
     EM_ITERATIONS,
@@ -35,7 +35,7 @@ from hullcal.objectives.base import (
     fingerprint_of,
 )
 from hullcal.objectives.entries import Entries
-from hullcal.objectives.resampled import lines_2_4_5, work_of_passes
+from hullcal.objectives.lines_2_4_5 import lines_2_4_5, work_of_passes
 from hullcal.simplex import settled
 
 Floats = NDArray[np.float64]

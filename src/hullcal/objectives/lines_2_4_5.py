@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from hullcal._compiled.drawn_rows import draw_rows, draw_rows_in_any_order, leaf_draws
 from hullcal._compiled.jit import F1, F2, F3, INT, L1, L2, U1, compiled, compiled_inline, driver
 from hullcal._compiled.mixing import cumulate, invert, mix
-from hullcal._compiled.resampling import draw_rows, draw_rows_in_any_order, leaf_draws
 from hullcal._compiled.streams import LABELS, ROWS, uniform
 
 if TYPE_CHECKING:
