@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hullcal._compiled.exponential import decays
 from hullcal._compiled.jit import compiled, compiled_inline
 from hullcal._compiled.mixing import mix
-from hullcal.likelihood import MOST_PASSES, climbed, common_of, opened
+from hullcal.likelihood import MOST_PASSES, climbed, opened
 from hullcal.objectives import _row_loops as loops
 from hullcal.objectives.chunked import Cases, Job, Passes, Rows
 
@@ -141,7 +141,7 @@ class Sums:
         cls, passes: Passes, cases: Cases, weights: Floats, kind: int, at: Floats, *, wanted: int
     ) -> Sums:
         job = _AlternativeSums(
-            kind=kind, cases=cases, weights=weights, at=at, wanted=wanted, **common_of(passes)
+            kind=kind, cases=cases, weights=weights, at=at, wanted=wanted, **passes.sizes
         )
         found, size = passes.total(job), at.shape[1]
         squares = found[:, 3 : 3 + size] / np.maximum(found[:, 2:3], 1.0)
@@ -201,9 +201,8 @@ class _AlternativeSums(Job):
         return len(self.cases), 3 + (2 * n_features + n_features**2) * (self.wanted > 0)
 
     def _add(self, rows: Rows, sums: Floats) -> None:
-        given = rows.probs, self.positions, rows.labels, rows.first, self._block_rows
         own = self.kind, self.weights, np.ascontiguousarray(self.at), self.wanted, sums
-        _alternative_sums(*own, *given, *self._case_arguments(self.cases, rows))
+        _alternative_sums(*own, *self._arguments(self.cases, rows))
 
 
 @compiled

@@ -25,7 +25,7 @@ from hullcal.alternatives import (
     log_likelihoods,
     temperature_of,
 )
-from hullcal.likelihood import common_of, fit_mixture
+from hullcal.likelihood import fit_mixture
 from hullcal.objectives.chunked import ArrayPasses, Cases, Job, Passes, Rows
 from hullcal.objectives.opening import LabelledSet
 
@@ -143,7 +143,7 @@ def _gathered(
     if data.classifiers is not None and data.labels is not None:
         probs = data.classifiers.probs[sample[:, np.newaxis], passes.positions]
         return Rows(probs, data.labels[sample], 0).readable().probs, data.labels[sample]
-    rows = passes.total(_Gathered(sample=sample, **common_of(passes)))
+    rows = passes.total(_Gathered(sample=sample, **passes.sizes))
     probs = rows[:, 1:].reshape(len(sample), len(passes.positions), passes.n_classes)
     return probs, rows[:, 0].astype(np.int32)
 

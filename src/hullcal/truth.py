@@ -30,7 +30,7 @@ from hullcal.minimizers import Minima, Minimizer
 from hullcal.notes import Note
 from hullcal.nulls import ONE_CALIBRATED, TRUTH, Null
 from hullcal.objectives.base import READ_AT_ONCE, Draw, Objective
-from hullcal.objectives.chunked import Cases, fingerprint, range_size
+from hullcal.objectives.chunked import Cases, range_size
 from hullcal.objectives.opening import LabelledSet, open_set
 from hullcal.resampling import Loop, Progress
 from hullcal.results import CalibrationTestResult, TruthTestResult
@@ -188,7 +188,7 @@ def likelihood_test(
     null_values = np.zeros(0)
     if loop.n_resamples:
         with loop.opened(configuration, progress) as running:
-            running.check_data(best.log_likelihoods[0], lambda: fingerprint(passes))
+            running.check_data(best.log_likelihoods[0], passes.fingerprint)
             null_values = _null_values(data, best, statistic, running)
     if not n_impossible:
         evalue = log_evalue(data, passes, best.upper_bounds[0], loop.seed, n_orders)

@@ -113,7 +113,7 @@ class Job(ABC):
     #: Where the distinct members stand among the user's.
     positions: Integers
     #: Rows that stay together when rows are drawn.
-    rows_per_unit: int
+    rows_per_unit: int = 1
 
     @property
     @abstractmethod
@@ -155,13 +155,14 @@ class Job(ABC):
         ).T
         return draws
 
-    def _case_arguments(self, cases: Cases, rows: Rows) -> tuple[Any, ...]:
-        """What the loops must know to make the cases of these rows."""
+    def _arguments(self, cases: Cases, rows: Rows) -> tuple[Any, ...]:
+        """What the loops must know of these rows, and to make their cases."""
         draws = np.zeros((0, 0), dtype=np.int64)
         if cases.kind == loops.DRAWN_ROWS:
             draws = self._draws(cases.key, cases.replicates, rows)
+        given = rows.probs, self.positions, rows.labels, rows.first, self._block_rows
         own = cases.kind, cases.key, cases.replicates, cases.weights
-        return *own, draws, self._n_units, self.rows_per_unit
+        return *given, *own, draws, self._n_units, self.rows_per_unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,12 +188,7 @@ class _Residuals(Job):
         assert self.measure.accumulate is not None
         loops.residuals(
             self.measure.accumulate,
-            rows.probs,
-            self.positions,
-            rows.labels,
-            rows.first,
-            self._block_rows,
-            *self._case_arguments(self.cases, rows),
+            *self._arguments(self.cases, rows),
             self.parameters,
             self.measure.scratch_size(self.n_classes, self._block_rows),
             int("places" in self.measure.traits),
@@ -255,16 +251,7 @@ class _EmStep(Job):
         return len(self.cases), len(self.positions) + 2
 
     def _add(self, rows: Rows, sums: Floats) -> None:
-        loops.em(
-            self.at,
-            sums,
-            rows.probs,
-            self.positions,
-            rows.labels,
-            rows.first,
-            self._block_rows,
-            *self._case_arguments(self.cases, rows),
-        )
+        loops.em(self.at, sums, *self._arguments(self.cases, rows))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -293,16 +280,15 @@ class Passes(ABC):
     def total(self, job: Job) -> Floats:
         """The job's sums over all rows."""
 
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """What every job over these rows needs to know."""
+        n_samples, n_classes = self.n_samples, self.n_classes
+        return {"n_samples": n_samples, "n_classes": n_classes, "positions": self.positions}
 
-def fingerprint(passes: Passes) -> Floats:
-    """A few numbers that other data, or the same in another order, would hardly have."""
-    job = _Fingerprint(
-        n_samples=passes.n_samples,
-        n_classes=passes.n_classes,
-        positions=passes.positions,
-        rows_per_unit=1,
-    )
-    return passes.total(job).ravel()
+    def fingerprint(self) -> Floats:
+        """A few numbers that other data, or the same in another order, would hardly have."""
+        return self.total(_Fingerprint(**self.sizes)).ravel()
 
 
 class ArrayPasses(Passes):
@@ -366,12 +352,7 @@ class Chunked(Objective):
 
     @property
     def _common(self) -> dict[str, Any]:
-        return {
-            "n_samples": self.n_samples,
-            "n_classes": self.n_classes,
-            "positions": self.passes.positions,
-            "rows_per_unit": self.measure.rows_per_unit,
-        }
+        return {**self.passes.sizes, "rows_per_unit": self.measure.rows_per_unit}
 
     def at(self, weights: Floats) -> Floats:
         cases = np.arange(self.n_cases)
@@ -473,7 +454,7 @@ class Chunked(Objective):
         return replace(self, offset=states[0, : len(nothing)].copy())
 
     def fingerprint(self) -> Floats:
-        return fingerprint(self.passes)
+        return self.passes.fingerprint()
 
     def drawing_labels(self, weights: Floats, key: NDArray[np.uint64]) -> Draw:
         return lambda first, last: replace(self, cases=Cases.labels(weights, key, first, last))
