@@ -39,6 +39,7 @@ from hullcal.objectives.memory import InMemory
 from hullcal.objectives.opening import LabelledSet, LocalSet, open_set
 from hullcal.resampling import Loop, kept_seed
 from hullcal.sets import ClassifierSet
+from hullcal.simplex import uniform
 from hullcal.simulation.scenarios import draw_labels, tempered
 from hullcal.threads import in_order
 from hullcal.truth import Refit, likelihood_test
@@ -129,33 +130,18 @@ def assess(
     place = None if journal is None else check_folder(journal, "journal")
     several = _several(probs)
     sets = dict(zip(_names(probs), probs.values(), strict=True)) if several else {"": probs}
-    given: dict[str, Any] = {
-        "engine": engine,
-        "classes": classes,
-        "from_logits": from_logits,
-        "from_log": from_log,
-        "normalize": normalize,
-    }
+    given = {"from_logits": from_logits, "from_log": from_log, "normalize": normalize}
     found = Assessments()
     with _reporting(progress) as report:
         for name, each in sets.items():
-            with open_set(each, labels, **given) as data:
+            with open_set(each, labels, engine=engine, classes=classes, **given) as data:
                 tests = _tests(data, asked, chosen, reference, search)
                 folders = _folders(None if place is None else place / name, tests)
-                how: dict[str, Any] = {
-                    "n_resamples": n_resamples,
-                    "rng": _kept_seed(folders) if seed is None else seed,
-                    "n_jobs": n_jobs,
-                }
-                loops = [
-                    check_loop(
-                        test.null,
-                        stop_after=stop_after if test.stops else None,
-                        journal=folder,
-                        **how,
-                    )
-                    for test, folder in zip(tests, folders, strict=True)
-                ]
+                how = n_resamples, _kept_seed(folders) if seed is None else seed, n_jobs
+                loops = []
+                for test, folder in zip(tests, folders, strict=True):
+                    enough = stop_after if test.stops else None
+                    loops.append(check_loop(test.null, *how, stop_after=enough, journal=folder))
                 whose = f"{name}: " if several else ""
                 found[name] = _assessed(data, tests, loops, alpha, report, whose)
     return found if several else found[""]
@@ -351,16 +337,12 @@ def _effect(
     first = next((test.measure for test in tests if test.measure is not None), None)
     measure = first if first is not None and first.name in IN_POINTS else None
     measure = measure_room.resolve("ece_conf") if measure is None else measure
-    calibrated = found.get("calibrated", ())
-    best = calibrated[0].weights if calibrated else None
-    return Effect(
-        measure=measure.name,
-        average=Quality.of(classifiers.combined(), labels, measure, fitted=False),
-        combination=None
-        if best is None
-        else Quality.of(classifiers.combined(best), labels, measure, fitted=True),
-        weights=np.full(data.n_members, 1.0 / data.n_members) if best is None else best,
-    )
+    average = Quality.of(classifiers.combined(), labels, measure, fitted=False)
+    if "calibrated" not in found:
+        return Effect(measure.name, average, None, uniform(data.n_members))
+    weights = found["calibrated"][0].weights
+    combination = Quality.of(classifiers.combined(weights), labels, measure, fitted=True)
+    return Effect(measure.name, average, combination, weights)
 
 
 def expected_seconds(

@@ -116,17 +116,13 @@ def truth_test(
     g = None if measure is None else measures.resolve(measure)
     n_orders = check_integer(n_orders, "n_orders", 1)
     search = minimizers.resolve(minimizer)
-    options: dict[str, Any] = {"stop_after": stop_after, "journal": journal, "n_jobs": n_jobs}
     least = 0 if g is None else 1
-    loop = check_loop(None, n_resamples=n_resamples, rng=rng, least=least, **options)
+    loop = check_loop(
+        None, n_resamples, rng, n_jobs, stop_after=stop_after, journal=journal, least=least
+    )
     alpha = check_level(alpha, loop.n_resamples)
-    given: dict[str, Any] = {
-        "classes": classes,
-        "from_logits": from_logits,
-        "from_log": from_log,
-        "normalize": normalize,
-    }
-    with open_set(probs, labels, engine=engine, **given) as data:
+    given = {"from_logits": from_logits, "from_log": from_log, "normalize": normalize}
+    with open_set(probs, labels, engine=engine, classes=classes, **given) as data:
         if g is not None:
             return algorithm_1(data, g, Refit(), search, loop, alpha=alpha, progress=progress)
         return likelihood_test(data, loop, alpha=alpha, progress=progress, n_orders=n_orders)

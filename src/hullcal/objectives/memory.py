@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +79,12 @@ class InMemory(Objective):
         state = self.measure.state_size(self.n_classes)
         #: Floats of state and of scratch that the measure's loop needs.
         self.sizes = state, self.measure.scratch_size(self.n_classes, self.n_samples)
+
+    @property
+    def loop(self) -> tuple[Any, ...]:
+        """The measure's loop and all that it reads, as drivers take them."""
+        data = self.members, self.labels, self.row_weights, self.parameters, self.offset
+        return self.measure.value, *data, *self.sizes
 
     def together(self, n_evaluations: int | None) -> int:
         if n_evaluations is None:
@@ -153,20 +160,8 @@ class InMemory(Objective):
             data = self.members, self._labels_by_row, self.parameters
             _evaluate_labellings(self._of_labellings, *data, bases, cases, amounts, out)
             return out
-        _evaluate(
-            self.measure.value,
-            self.members,
-            self.labels,
-            self.row_weights,
-            self.parameters,
-            self.offset,
-            *self.sizes,
-            int("places" in self.measure.traits),
-            bases,
-            cases,
-            amounts,
-            out,
-        )
+        keeps_places = int("places" in self.measure.traits)
+        _evaluate(*self.loop, keeps_places, bases, cases, amounts, out)
         return out
 
     def at(self, weights: Floats) -> Floats:
