@@ -41,7 +41,7 @@ class Measure:
 
     Replicates are often evaluated at the same weights, and then only their labels differ. A measure
     with the trait "places" leaves in `scratch` what does not depend on labels, and finds it there if
-    `hullcal._compiled.places.again` says that the predictions are those of the last call.
+    `hullcal._compiled.mixing.again` says that the predictions are those of the last call.
 
     What holds of a measure is listed in `traits`:
 

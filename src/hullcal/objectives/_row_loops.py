@@ -23,8 +23,7 @@ from hullcal._compiled.jit import (
     compiled_part,
     row_driver,
 )
-from hullcal._compiled.mixing import blend, copy, cumulate, end_of_group, fill, invert, mix
-from hullcal._compiled.places import SAME
+from hullcal._compiled.mixing import SAME, blend, copy, cumulate, end_of_group, fill, invert, mix
 from hullcal._compiled.streams import LABELS, uniform
 
 #: Cases: the data themselves, labels drawn from a combination, rows drawn with their labels, and the

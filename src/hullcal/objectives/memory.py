@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hullcal._compiled.drawn_rows import draw_counts
 from hullcal._compiled.jit import F1, F2, F3, H2, I2, INT, L1, compiled, driver, labellings_driver
 from hullcal._compiled.mixing import (
+    SAME,
     blend,
     cumulate,
     draw_labels,
@@ -23,7 +24,6 @@ from hullcal._compiled.mixing import (
     mix,
     turned,
 )
-from hullcal._compiled.places import SAME
 from hullcal.measures import Measure
 from hullcal.objectives.base import (
     EM_ITERATIONS,
