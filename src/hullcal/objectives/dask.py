@@ -42,6 +42,7 @@ from hullcal.objectives.base import Floats, Objective
 from hullcal.objectives.chunked import Chunked, Job, Passes, Rows, range_size
 from hullcal.objectives.opening import LabelledSet, comes_from
 from hullcal.sets import ClassifierSet
+from hullcal.threads import blocks
 from hullcal.words import printable
 
 #: First and last row, the last not included.
@@ -210,11 +211,8 @@ class _Input:
 
     @classmethod
     def of(cls, probs: Any, labels: Any, classes: Any, flags: dict[str, bool]) -> _Input:
-        if (
-            isinstance(probs, list | tuple)
-            and probs
-            and all(comes_from("dask", member) for member in probs)
-        ):
+        several = isinstance(probs, list | tuple) and len(probs) > 0
+        if several and all(comes_from("dask", member) for member in probs):
             import dask.array
 
             for member in probs:
@@ -236,8 +234,8 @@ class _Input:
         if isinstance(probs, Store) and classes is None:
             classes = probs.classes
         _check_shape(probs.shape, probs.dtype, flags)
-        n_samples, n_classes = probs.shape[0], probs.shape[-1]
-        shape = n_samples, probs.shape[1] if len(probs.shape) == 3 else 1, n_classes
+        n_samples, *middle, n_classes = probs.shape
+        shape = n_samples, *(middle or [1]), n_classes
         reading = {"classes": check_classes(classes, n_classes), **flags}
         if not stored:
             lazy = comes_from("dask", labels)
@@ -266,7 +264,7 @@ class _Input:
             row = n_members * n_classes * self.probs.dtype.itemsize
             wanted = min(_CHUNK // row, -(-n_samples // (2 * n_threads)))
         step = size * max(1, round(wanted / size))
-        bounds = [(first, min(first + step, n_samples)) for first in range(0, n_samples, step)]
+        bounds = blocks(0, n_samples, step)
         probs, labels = (_parts(each, client, bounds) for each in (self.probs, self.labels))
         checked = partial(_checked, n_samples=n_samples, reading=self.reading)
         # As arguments of their tasks arrays are kept by the scheduler; scattered, they die with a worker.
@@ -317,12 +315,8 @@ def _check_length(probs: tuple[int, ...], labels: tuple[int, ...]) -> None:
     rule = "and `labels` must have the same number of samples, on the first axis"
     came = f"`probs` of shape {probs} and `labels` of shape {labels}"
     order = order_that_fits(probs, labels[0], ()) if labels else ""
-    repair = (
-        f"The order that fits is `{order}`."
-        if order
-        else "Pass predictions and labels of the same rows."
-    )
-    raise refusal("probs", rule, came, repair)
+    same = "Pass predictions and labels of the same rows."
+    raise refusal("probs", rule, came, f"The order that fits is `{order}`." if order else same)
 
 
 # -- what workers do ------------------------------------------------------------------------------
