@@ -16,9 +16,8 @@ from hullcal._compiled.jit import compiled, compiled_inline
 from hullcal._compiled.mixing import mix
 from hullcal.likelihood import MOST_PASSES, climbed, opened
 from hullcal.objectives import _row_loops as loops
+from hullcal.objectives.base import Floats
 from hullcal.objectives.chunked import Cases, Job, Passes, Rows
-
-Floats = NDArray[np.float64]
 
 #: Alternatives to a combination p̄: it has another temperature; members deserve other trust; classes are
 #: more or less likely than it says, whatever it says or depending on that.

@@ -34,6 +34,7 @@ from hullcal.likelihood import fit_mixture
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
 from hullcal.nulls import Null
+from hullcal.objectives.base import Floats
 from hullcal.objectives.chunked import Cases
 from hullcal.objectives.memory import InMemory
 from hullcal.objectives.opening import LabelledSet, LocalSet, open_set
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer", "Assessment", "Assessments", "assess"]
 
-Floats = NDArray[np.float64]
 Progress = Callable[[str, float, float], None]
 
 #: The temperature whose detection is stated, draws of labels for it, and those tested together.

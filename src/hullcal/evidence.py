@@ -26,10 +26,9 @@ from hullcal.alternatives import (
     temperature_of,
 )
 from hullcal.likelihood import fit_mixture
+from hullcal.objectives.base import Floats
 from hullcal.objectives.chunked import ArrayPasses, Cases, Job, Passes, Rows
 from hullcal.objectives.opening import LabelledSet
-
-Floats = NDArray[np.float64]
 
 #: Rows that predictors are fitted on at most, and probabilities in them; later rows are predicted by
 #: the last ones.
@@ -81,8 +80,7 @@ class Predictors:
             for kind, each in enumerate(self.coefficients)
         ]
         up_to_last, up_to_first = np.split(np.array(ends), 2, axis=1)
-        scores: Floats = up_to_last - up_to_first
-        return scores
+        return up_to_last - up_to_first
 
 
 def next_fit(n_rows: int) -> int:

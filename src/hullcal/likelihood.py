@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from hullcal._compiled.jit import compiled
 from hullcal.objectives import _row_loops as loops
+from hullcal.objectives.base import Floats
 from hullcal.objectives.chunked import Cases, Job, Passes, Rows
-
-Floats = NDArray[np.float64]
 
 #: A fit ends when no combination can be likelier by more.
 TOLERANCE = 1e-9
@@ -49,8 +48,7 @@ class Mixture:
     @property
     def upper_bounds(self) -> Floats:
         """At least the largest log-likelihood of any combination, whether the fit converged or not."""
-        bounds: Floats = self.log_likelihoods + self.gaps
-        return bounds
+        return self.log_likelihoods + self.gaps
 
 
 def fit_mixture(

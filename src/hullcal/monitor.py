@@ -21,6 +21,7 @@ from hullcal.io.array_files import ARRAYS
 from hullcal.io.source import Source
 from hullcal.io.writing import write_atomic
 from hullcal.likelihood import fit_mixture
+from hullcal.objectives.base import Floats
 from hullcal.objectives.chunked import ArrayPasses, Cases
 from hullcal.sets import ClassifierSet
 from hullcal.words import (
@@ -34,8 +35,6 @@ from hullcal.words import (
     in_html,
     plural,
 )
-
-Floats = NDArray[np.float64]
 
 #: Latest rows that predictors are fitted on: many, which tell small deviations, and few, which soon tell
 #: a change; and rows between two fits at most.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 import hullcal
 from hullcal import measures, minimizers
@@ -29,7 +29,7 @@ from hullcal.measures import Measure
 from hullcal.minimizers import Minima, Minimizer
 from hullcal.notes import Note
 from hullcal.nulls import ONE_CALIBRATED, TRUTH, Null
-from hullcal.objectives.base import READ_AT_ONCE, Draw, Objective
+from hullcal.objectives.base import READ_AT_ONCE, Draw, Floats, Objective
 from hullcal.objectives.chunked import Cases, range_size
 from hullcal.objectives.opening import LabelledSet, open_set
 from hullcal.resampling import Loop, Progress
@@ -39,7 +39,6 @@ from hullcal.sets import ClassifierSet
 if TYPE_CHECKING:
     from distributed import Client
 
-Floats = NDArray[np.float64]
 
 #: Rows that a result shows as its surprises.
 _SURPRISES = 10

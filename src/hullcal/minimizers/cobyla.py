@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from hullcal._validation import InvalidInputError, warn
 from hullcal.measures import Measure
 from hullcal.minimizers._base import Minima, Minimizer
-from hullcal.objectives.base import Function
+from hullcal.objectives.base import Floats, Function
 from hullcal.simplex import normalise, uniform
 
-Floats = NDArray[np.float64]
 Found = tuple[Floats, int, bool]
 #: Members from which on a search takes long, and its seconds by the cube of their number.
 _MANY, _SECONDS = 30, 2e-5

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal.minimizers._base import Minima, Minimizer
-from hullcal.objectives.base import Function
+from hullcal.objectives.base import Floats, Function
 from hullcal.simplex import moved
 
-Floats = NDArray[np.float64]
 Ends = tuple[Floats, Floats, NDArray[np.int64], NDArray[np.bool_]]
 
 _FIRST_STEP, _SHRINK, _LAST_STEP = 0.15, 3.0, 0.004
@@ -187,8 +186,7 @@ def _summary(
 def _ranks(values: Floats) -> Floats:
     """Values in units of a tie, so that rounding does not choose among them."""
     with np.errstate(over="ignore"):
-        ranks: Floats = np.round(values / _TIE)
-    return ranks
+        return np.round(values / _TIE)
 
 
 def _amounts(weights: Floats, steps: Floats) -> Floats:

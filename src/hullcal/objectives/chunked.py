@@ -18,14 +18,13 @@ from hullcal.objectives.base import (
     EM_TOLERANCE,
     START_ITERATIONS,
     Draw,
+    Floats,
     Integers,
     Objective,
     fingerprint_of,
 )
 from hullcal.simplex import settled
 from hullcal.threads import in_order
-
-Floats = NDArray[np.float64]
 
 #: Probabilities of a block, so few that they stay in the cache.
 _IN_CACHE = 2**16

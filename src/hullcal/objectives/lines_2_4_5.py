@@ -11,11 +11,11 @@ from hullcal._compiled.drawn_rows import draw_rows, draw_rows_in_any_order, leaf
 from hullcal._compiled.jit import F1, F2, F3, INT, L1, L2, U1, compiled, compiled_inline, driver
 from hullcal._compiled.mixing import cumulate, invert, mix
 from hullcal._compiled.streams import LABELS, ROWS, uniform
+from hullcal.objectives.base import Floats
 
 if TYPE_CHECKING:
     from hullcal.objectives.memory import InMemory
 
-Floats = NDArray[np.float64]
 
 #: Ways of line 2.
 _RESAMPLE, _RESAMPLE_IN_ANY_ORDER, _PERMUTE = range(3)

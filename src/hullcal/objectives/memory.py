@@ -31,6 +31,7 @@ from hullcal.objectives.base import (
     READ_AT_ONCE,
     START_ITERATIONS,
     Draw,
+    Floats,
     Integers,
     Objective,
     fingerprint_of,
@@ -38,8 +39,6 @@ from hullcal.objectives.base import (
 from hullcal.objectives.entries import Entries
 from hullcal.objectives.lines_2_4_5 import lines_2_4_5, work_of_passes
 from hullcal.simplex import settled
-
-Floats = NDArray[np.float64]
 
 #: Bytes of working memory that need no thought.
 _ROOM = 2**27
