@@ -167,13 +167,6 @@ class Sums:
         return found
 
 
-def log_likelihoods(
-    passes: Passes, cases: Cases, weights: Floats, kind: int, coefficients: Floats
-) -> Floats:
-    """The log-likelihoods of alternatives with these coefficients, case by case."""
-    return Sums.of(passes, cases, weights, kind, coefficients, wanted=0).likelihoods
-
-
 def temperature_of(coefficient: float) -> float:
     """The temperature that a coefficient of the logarithms stands for; 1,000 at most."""
     # Labels that run against the predictions would make it negative.

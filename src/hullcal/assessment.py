@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hullcal import measures as measure_room
 from hullcal import minimizers, pvalues
 from hullcal import nulls as null_room
+from hullcal._compiled.streams import key_of
 from hullcal._validation import (
     HullcalWarning,
     InvalidInputError,
@@ -38,6 +39,7 @@ from hullcal.objectives.base import Floats
 from hullcal.objectives.chunked import Cases
 from hullcal.objectives.memory import InMemory
 from hullcal.objectives.opening import LabelledSet, LocalSet, open_set
+from hullcal.progress import reporting
 from hullcal.resampling import Loop, kept_seed
 from hullcal.sets import ClassifierSet
 from hullcal.simplex import uniform
@@ -189,19 +191,17 @@ class _Test:
         """What the test compares, for other labellings (n, n_samples) of the same rows."""
         if self.measure is None:
             assert self.data.classifiers is not None
-            return np.array([_ratio(LocalSet(self.data.classifiers, own)) for own in labels])
+            ratios: list[float] = []
+            for own in labels:
+                passes = LocalSet(self.data.classifiers, own).passes(1)
+                best = fit_mixture(passes, Cases.data())
+                ratios.extend(average_ratios(passes, Cases.data(), best.weights))
+            return np.array(ratios)
         reference, search, _ = settled(self.data, self.measure, self.null, self.minimizer)
         objective = self.data.objective(self.measure, in_memory=True, n_jobs=1)
         assert isinstance(objective, InMemory)
         loop = Loop(n_resamples=0, seed=seed)
         return reference.observed(objective.with_labels(labels), search, loop)
-
-
-def _ratio(data: LocalSet) -> float:
-    """The statistic of the likelihood test."""
-    passes = data.passes(1)
-    best = fit_mixture(passes, Cases.data())
-    return float(average_ratios(passes, Cases.data(), best.weights)[0])
 
 
 def _tests(
@@ -360,9 +360,9 @@ def expected_seconds(
         warnings.simplefilter("ignore", HullcalWarning)
         reference, search, in_memory = settled(data, measure, null, minimizer)
     objective = data.objective(measure, in_memory=in_memory, n_jobs=1)
-    key, mean = Loop(n_resamples=0, seed=0).key, np.full(objective.n_members, 1.0)
+    key = key_of(0)
     n = min(n_resamples, objective.together(search.evaluations(objective.n_members)), _MOST_TIMED)
-    replicates = objective.drawing_labels(mean / mean.sum(), key)(0, n)
+    replicates = objective.drawing_labels(uniform(objective.n_members), key)(0, n)
     search.minimize(replicates, key)  # compiled
     begin = time.perf_counter()
     search.minimize(replicates, key)
@@ -437,8 +437,6 @@ def _reporting(progress: bool | Progress) -> Iterator[Progress]:
     if callable(progress):
         yield progress
         return
-    from hullcal.progress import reporting
-
     with reporting(progress, "tests") as report:
         yield lambda _, done, total: None if report is None else report(int(done), int(total))
 

@@ -19,10 +19,10 @@ from hullcal._validation import InvalidInputError
 from hullcal.alternatives import (
     POOL,
     TEMPERATURE,
+    Sums,
     alternatives,
     at_combination,
     fit_alternative,
-    log_likelihoods,
     temperature_of,
 )
 from hullcal.likelihood import fit_mixture
@@ -76,7 +76,7 @@ class Predictors:
         cases = Cases.first_rows(np.array([*last, *first]))
         weights = np.tile(self.weights, (2, 1))
         ends = [
-            log_likelihoods(passes, cases, weights, kind, np.tile(each, (2, 1)))
+            Sums.of(passes, cases, weights, kind, np.tile(each, (2, 1)), wanted=0).likelihoods
             for kind, each in enumerate(self.coefficients)
         ]
         up_to_last, up_to_first = np.split(np.array(ends), 2, axis=1)

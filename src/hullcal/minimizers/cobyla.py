@@ -125,7 +125,4 @@ def _nlopt(g: Callable[[Floats], float], n_members: int, budget: int) -> Found:
     return point, len(seen), search.last_optimize_result() != nlopt.MAXEVAL_REACHED
 
 
-_LIBRARIES: dict[str, Callable[[Callable[[Floats], float], int, int], Found]] = {
-    "scipy": _scipy,
-    "nlopt": _nlopt,
-}
+_LIBRARIES = {"scipy": _scipy, "nlopt": _nlopt}

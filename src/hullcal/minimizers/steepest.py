@@ -69,10 +69,8 @@ class Steepest(Minimizer):
         if n_members > _MOST_MEMBERS:
             points = np.repeat(np.eye(n_members), n_cases, axis=0)
             values = objective.values(points, np.tile(np.arange(n_cases), n_members))
-            in_order = np.argsort(
-                _ranks(values.reshape(n_members, n_cases).T), axis=1, kind="stable"
-            )
-            members = in_order[:, :_MOST_MEMBERS]
+            ranks = _ranks(values.reshape(n_members, n_cases).T)
+            members = np.argsort(ranks, axis=1, kind="stable")[:, :_MOST_MEMBERS]
         vertices = np.eye(n_members)[members]
         ways = 0.5 * vertices + 0.5 / n_members
         mean = np.full((n_cases, 1), 2 * n_members)

@@ -61,18 +61,15 @@ class Rows:
         return Rows(probs, np.ascontiguousarray(self.labels), self.first)
 
 
-_NO_KEY, _NO_WEIGHTS = np.zeros(2, dtype=np.uint64), np.zeros(0)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Cases:
     """Labellings and weightings of the rows that are never written down, only how to make them."""
 
     kind: int
     replicates: Integers
-    key: NDArray[np.uint64] = field(default_factory=_NO_KEY.copy)
+    key: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(2, dtype=np.uint64))
     #: The combination that labels are drawn from.
-    weights: Floats = field(default_factory=_NO_WEIGHTS.copy)
+    weights: Floats = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
     def data(cls) -> Cases:
