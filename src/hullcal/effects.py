@@ -127,7 +127,7 @@ class Effect(NamedTuple):
     measure: str
     average: Quality
     combination: Quality | None
-    weights: np.ndarray[Any, np.dtype[np.float64]]
+    weights: Floats
 
     def to_dict(self) -> dict[str, Any]:
         """The effect as plain values."""

@@ -122,7 +122,7 @@ def log_evalue(
     numerators = []
     for _ in range(n_orders):
         order = np.lexsort((rng.random(len(sample)), _addresses(average, rng)))
-        ordered = ArrayPasses(probs[order], labels[order], np.arange(n_members), 1)
+        ordered = ArrayPasses(probs[order], labels[order])
         predictors = Predictors.fitted(ordered, ends[:-1])
         numerators.append(predictors.log_scores(ordered, ends[:-1], ends[1:]).sum(axis=1))
     if n_samples > len(sample):

@@ -268,7 +268,7 @@ class Passes(ABC):
     n_samples: int
     n_classes: int
     #: Where the distinct members stand among the user's.
-    positions: NDArray[np.int64]
+    positions: Integers
     #: How many times over a job's sums are held before they are added.
     n_returned: int = 1
 
@@ -294,11 +294,11 @@ class ArrayPasses(Passes):
         self,
         probs: NDArray[np.floating],
         labels: NDArray[np.int32],
-        positions: NDArray[np.int64],
-        n_jobs: int,
+        positions: Integers | None = None,
+        n_jobs: int = 1,
     ) -> None:
-        self.n_samples, _, self.n_classes = probs.shape
-        self.positions = positions
+        self.n_samples, n_members, self.n_classes = probs.shape
+        self.positions = np.arange(n_members) if positions is None else positions
         self._probs, self._labels, self._n_jobs = probs, labels, n_jobs
         # Those that threads work on, and those that wait to be added.
         self.n_returned = 2 * n_jobs

@@ -40,19 +40,8 @@ def lines_2_4_5(
             _line_2(key, d, how, draws[r], rows[r], levels[r])
         return _in_passes(objective, weights, rows, levels)
     out = np.empty(len(replicates))
-    _one_by_one(
-        objective.measure.value,
-        objective.members,
-        objective.parameters,
-        objective.offset,
-        *objective.sizes,
-        key,
-        replicates,
-        weights,
-        how,
-        draws,
-        out,
-    )
+    data = objective.members, objective.parameters, objective.offset, *objective.sizes
+    _one_by_one(objective.measure.value, *data, key, replicates, weights, how, draws, out)
     return out
 
 
