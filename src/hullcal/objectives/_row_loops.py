@@ -12,16 +12,18 @@ import numpy as np
 
 from hullcal._compiled.drawn_rows import LEAF, unit_drawn
 from hullcal._compiled.jit import (
+    ACCUMULATE,
     F1,
     F2,
     GIVEN_LABELS,
+    GIVEN_PROBS,
     INT,
     L1,
     L2,
     U1,
     compiled,
     compiled_part,
-    row_driver,
+    driver,
 )
 from hullcal._compiled.mixing import SAME, blend, copy, cumulate, end_of_group, fill, invert, mix
 from hullcal._compiled.streams import LABELS, uniform
@@ -111,8 +113,9 @@ def fill_cases(  # type: ignore[no-untyped-def]
             fill(case_weights[case], 1.0)
 
 
-@row_driver(
-    L1, GIVEN_LABELS, INT, INT, INT, U1, L1, F1, L2, INT, INT, F1, INT, INT, F2, L1, F2, F2
+@driver(
+    GIVEN_PROBS, L1, GIVEN_LABELS, INT, INT, INT, U1, L1, F1, L2, INT, INT, F1, INT, INT, F2, L1, F2, F2,
+    loop=ACCUMULATE,
 )  # fmt: skip
 def residuals(  # type: ignore[no-untyped-def]
     accumulate, probs, positions, labels, first, block_rows,
@@ -190,7 +193,7 @@ def _expand(counts, rows, copies):  # type: ignore[no-untyped-def]
     return place
 
 
-@row_driver(L1, INT, INT, U1, L1, L2, INT, INT, F2, F1, INT, F2)
+@driver(GIVEN_PROBS, L1, INT, INT, U1, L1, L2, INT, INT, F2, F1, INT, F2, loop=ACCUMULATE)
 def resampled(  # type: ignore[no-untyped-def]
     accumulate, probs, positions, first, block_rows, key, replicates, draws, n_units, permuted,
     weights, parameters, scratch_size, states,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._compiled.drawn_rows import draw_counts
-from hullcal._compiled.jit import F1, F2, F3, H2, I2, INT, L1, compiled, driver, labellings_driver
+from hullcal._compiled.jit import F1, F2, F3, H2, I2, INT, L1, OF_LABELLINGS, compiled, driver
 from hullcal._compiled.mixing import (
     SAME,
     blend,
@@ -282,7 +282,7 @@ def _evaluate(  # type: ignore[no-untyped-def]
         first = last
 
 
-@labellings_driver(F3, H2, F1, F2, L1, F2, F2)
+@driver(F3, H2, F1, F2, L1, F2, F2, loop=OF_LABELLINGS)
 def _evaluate_labellings(  # type: ignore[no-untyped-def]
     of_labellings, members, drawn, parameters, bases, cases, amounts, out
 ):
