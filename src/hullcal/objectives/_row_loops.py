@@ -201,10 +201,8 @@ def resampled(  # type: ignore[no-untyped-def]
     """Lines 2 to 5 of Algorithm 1: rows as often as they were drawn, labels drawn for each copy."""
     n_rows, _, n_classes = probs.shape
     n_members, n_replicates = positions.shape[0], replicates.shape[0]
-    room, mixed_room = (
-        np.empty(n_members * n_classes * block_rows),
-        np.empty(n_classes * block_rows),
-    )
+    room = np.empty(n_members * n_classes * block_rows)
+    mixed_room = np.empty(n_classes * block_rows)
     counts = np.ones((n_replicates, LEAF), dtype=np.int32)
     most = block_rows
     for r in range(n_replicates):

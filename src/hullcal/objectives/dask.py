@@ -381,8 +381,8 @@ def _itself(value: Any) -> Any:
 # -- what the client asks -------------------------------------------------------------------------
 
 
-class DaskSet(LabelledSet):
-    """Predictions and labels on workers, checked there, and questions to all of their chunks."""
+class DaskSet(LabelledSet, Passes):
+    """Predictions and labels on workers, checked there, which pass over their chunks."""
 
     fits_memory = False
 
@@ -390,6 +390,8 @@ class DaskSet(LabelledSet):
         self.n_samples, self.n_members, self.n_classes = given.shape
         self.members, self.classifiers = given.members, given.classifiers
         self.client = client
+        self._range_size = range_size(self.n_samples)
+        self.n_returned = -(-self.n_samples // self._range_size)
         self._futures, self._bounds = given.chunks(client)
 
     def describe(self, given: _Input) -> None:
@@ -397,12 +399,13 @@ class DaskSet(LabelledSet):
         if given.classifiers is not None:
             self.labels, self.notes = given.labels, given.classifiers.notes
             self.distinct = given.classifiers.distinct
-            return
-        notes, parts = zip(*self.ask(_summary), strict=True)
-        found = Distinct.ranked(parts)
-        shares = self.ask(_traits, positions=found.positions)
-        self.distinct = found.numbered(np.sum(list(shares), axis=0))
-        self.notes = merged(notes, self.n_samples * self.n_members)
+        else:
+            notes, parts = zip(*self.ask(_summary), strict=True)
+            found = Distinct.ranked(parts)
+            shares = self.ask(_traits, positions=found.positions)
+            self.distinct = found.numbered(np.sum(list(shares), axis=0))
+            self.notes = merged(notes, self.n_samples * self.n_members)
+        self.positions = self.distinct.positions
 
     def check(self, measure: Measure, *, in_memory: bool) -> None:
         if in_memory:
@@ -418,11 +421,11 @@ class DaskSet(LabelledSet):
                 'number, or engine="local" on data that fit into memory.'
             )
 
-    def passes(self, n_jobs: int) -> DaskPasses:
-        return DaskPasses(self)
+    def passes(self, n_jobs: int) -> DaskSet:
+        return self
 
     def objective(self, measure: Measure, *, in_memory: bool, n_jobs: int) -> Objective:
-        return Chunked.of(measure, self.distinct.copies, self.passes(n_jobs))
+        return Chunked.of(measure, self.distinct.copies, self)
 
     def ask(
         self, question: Callable[..., Any], at_a_time: int = 1, **options: Any
@@ -445,14 +448,18 @@ class DaskSet(LabelledSet):
         finally:
             self._give_up(asked)
 
-    def sums(self, job: Job, size: int) -> Iterator[Floats]:
-        """A job's sums over each range, chunk by chunk."""
-        first, last = self._bounds[0]
+    def total(self, job: Job) -> Floats:
+        """The job's sums, added by the client range by range, as one machine would."""
+        size, (first, last) = self._range_size, self._bounds[0]
         expected = -(-(last - first) // size) * 8 * int(np.prod(job.shape))
         with self._explained():
             large = len(pickle.dumps(job, protocol=5)) > _SMALL
             sent = self.client.submit(_itself, job, pure=False) if large else job
-        return self.ask(_sums, max(1, _TAKEN // max(1, expected)), job=sent, size=size)
+        total = np.zeros(job.shape)
+        for ranges in self.ask(_sums, max(1, _TAKEN // max(1, expected)), job=sent, size=size):
+            for sums in ranges:
+                total += sums
+        return total
 
     def release(self) -> None:
         """Let the workers forget the chunks, also those that they have not made yet."""
@@ -521,23 +528,6 @@ class DaskSet(LabelledSet):
             if futures and self.client.status == "running":
                 self.client.cancel(futures, force=False)
         futures.clear()
-
-
-class DaskPasses(Passes):
-    """Workers pass over their chunks; the client adds, range by range, as one machine would."""
-
-    def __init__(self, data: DaskSet) -> None:
-        self.n_samples, self.n_classes = data.n_samples, data.n_classes
-        self.positions = data.distinct.positions
-        self._data, self._size = data, range_size(data.n_samples)
-        self.n_returned = -(-data.n_samples // self._size)
-
-    def total(self, job: Job) -> Floats:
-        total = np.zeros(job.shape)
-        for ranges in self._data.sums(job, self._size):
-            for sums in ranges:
-                total += sums
-        return total
 
 
 def _named(bounds: Sequence[Bounds]) -> str:
