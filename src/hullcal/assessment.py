@@ -243,9 +243,8 @@ def _assessed(
 ) -> Assessment:
     """Answers with the size of effects, and with what could have been detected where nothing was."""
     # What cannot be run is refused before the first test, not after hours of them.
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(action="ignore", category=HullcalWarning):
         # Each test will say again what it has to say of the data.
-        warnings.simplefilter("ignore", HullcalWarning)
         for test in tests:
             if test.measure is not None:
                 settled(test.data, test.measure, test.null, test.minimizer)
@@ -314,8 +313,8 @@ def _detections(
                 found[name][left] = [not pvalues.exceeds(critical[name], t) for t in statistics]
         return found
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HullcalWarning)  # each was said of the data
+    # Each warning was given of the data.
+    with warnings.catch_warnings(action="ignore", category=HullcalWarning):
         draws = list(in_order(rejected, range(0, _DRAWS, _TOGETHER), n_jobs=n_jobs))
     rows, n_samples = (np.arange(len(mean)), mean.argmax(axis=1)), data.n_samples
     error = float(abs(mean[rows] - truth[rows]).mean())
@@ -356,8 +355,7 @@ def expected_seconds(
     """How long "calibrated" takes on one core at most, from replicates of a few rows."""
     rows = np.linspace(0, len(labels) - 1, min(len(labels), _FEW)).astype(np.int64)
     data = LocalSet(ClassifierSet(classifiers.probs[rows]), labels[rows])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HullcalWarning)
+    with warnings.catch_warnings(action="ignore", category=HullcalWarning):
         reference, search, in_memory = settled(data, measure, null, minimizer)
     objective = data.objective(measure, in_memory=in_memory, n_jobs=1)
     key = key_of(0)

@@ -155,10 +155,8 @@ class _Driver:
             _GIVEN_PROBS[code] if one is GIVEN_PROBS else one for one in self._arguments
         ]
         signature = NONE(types.FunctionType(self._loop), *given)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NumbaExperimentalFeatureWarning)
-            dispatcher: Callable[..., Any] = _jit(self._function, signature)
-        return dispatcher
+        with warnings.catch_warnings(action="ignore", category=NumbaExperimentalFeatureWarning):
+            return _jit(self._function, signature)  # type: ignore[no-any-return]
 
     def __call__(self, loop: Callable[..., Any], *arguments: Any) -> Any:
         code = arguments[0].dtype.char if self._arguments[0] is GIVEN_PROBS else "d"
