@@ -69,7 +69,7 @@ test-statistical: $(VENV)/made
 
 # Compiled loops are invisible to coverage, so the tests that are about them run once more without
 # compilation, each for as long as tests/uncompiled_limit.py allows.
-LOOPS := measures measure_contract nulls stacked entries loop chunked resampling streams simplex kernels \
+LOOPS := measures measure_contract nulls stacked entries loop chunked drawn_rows streams simplex kernels \
 	uncertainty minimizers
 COVERED := $(BIN)/python -m pytest -q -n auto $(BOUNDED) --cov --cov-append --cov-fail-under=0 --cov-report=
 coverage: $(VENV)/made-deep

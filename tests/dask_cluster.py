@@ -48,7 +48,7 @@ def use_small_ranges(monkeypatch):
 
 def at_pass(monkeypatch, number, act):
     """Do something just before a pass over the rows; the list tells how many passes began."""
-    total, begun = dask.DaskPasses.total, []
+    total, begun = dask.DaskSet.total, []
 
     def counted(self, job):
         begun.append(job)
@@ -56,7 +56,7 @@ def at_pass(monkeypatch, number, act):
             act()
         return total(self, job)
 
-    monkeypatch.setattr(dask.DaskPasses, "total", counted)
+    monkeypatch.setattr(dask.DaskSet, "total", counted)
     return begun
 
 

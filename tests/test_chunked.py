@@ -22,8 +22,8 @@ import hullcal as hc
 import oracles
 from hullcal import minimizers
 from hullcal._compiled import streams
+from hullcal._compiled.drawn_rows import LEAF, leaf_draws
 from hullcal._compiled.jit import is_compiled
-from hullcal._compiled.resampling import LEAF, leaf_draws
 from hullcal.kernels import ExponentialTV
 from hullcal.minimizers import Steepest
 from hullcal.nulls import Paper

@@ -584,11 +584,11 @@ SCRIPT = """
 
     if __name__ == "__main__":
         os.sched_getaffinity = lambda _: {0, 1}
-        total = dask.DaskPasses.total
+        total = dask.DaskSet.total
         def loudly(self, job):
             print("pass", flush=True)
             return total(self, job)
-        dask.DaskPasses.total = loudly
+        dask.DaskSet.total = loudly
         probs = np.random.default_rng(0).dirichlet([1, 1, 1], size=(400, 3))
         settings = {"null": "paper", "n_resamples": int(sys.argv[1]), "rng": 0}
         hc.calibration_test(probs, [0, 1] * 200, engine="dask", **settings)

@@ -11,7 +11,7 @@ import oracles
 from hullcal._compiled.streams import key_of
 from hullcal.measures.ece_conf import _leave_out_dominated
 from hullcal.objectives import entries as entries_of
-from hullcal.objectives import resampled
+from hullcal.objectives import lines_2_4_5
 from hullcal.objectives.opening import packed
 from hullcal.sets import ClassifierSet
 from hullcal.simulation.protocols import RightClosedECE
@@ -212,7 +212,7 @@ class AlwaysHalf(hc.ConfidenceECE):
 
 
 def test_a_subclass_with_a_loop_of_its_own_keeps_it(monkeypatch):
-    monkeypatch.setattr(resampled, "_LARGE", 1)
+    monkeypatch.setattr(lines_2_4_5, "_LARGE", 1)
     probs, labels = many_classes()
     for null in ("paper", "refit"):
         result = judged(
@@ -248,7 +248,7 @@ def literally(objective, weights, rows, levels):
 
 def assert_algorithm_1(objective, draws):
     kept = [part.copy() for part in draws]
-    found = resampled._in_passes(objective, *draws)
+    found = lines_2_4_5._in_passes(objective, *draws)
     expected = [literally(objective, *one) for one in zip(*draws, strict=True)]
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
     for part, before in zip(draws, kept, strict=True):
@@ -266,9 +266,9 @@ def test_a_pass_in_several_blocks_of_rows_is_algorithm_1(
     at_once = assert_algorithm_1(objective, draws)
     assert len(set(at_once)) == 5
     # Blocks of 7 rows, the last of 5.
-    monkeypatch.setattr(resampled, "_TURNED", 1)
-    monkeypatch.setattr(resampled, "_FEWEST_ROWS", 7)
-    np.testing.assert_array_equal(resampled._in_passes(objective, *draws), at_once)
+    monkeypatch.setattr(lines_2_4_5, "_TURNED", 1)
+    monkeypatch.setattr(lines_2_4_5, "_FEWEST_ROWS", 7)
+    np.testing.assert_array_equal(lines_2_4_5._in_passes(objective, *draws), at_once)
 
 
 @every_measure
@@ -297,7 +297,7 @@ def test_a_label_without_an_entry_counts_in_the_first_bin_of_its_class():
     assert set(objective.entries.classes) == {0}
     rows = np.arange(100, dtype=np.uint32)[np.newaxis]
     levels = np.full((1, 100), 0.99999)
-    found = resampled._in_passes(objective, np.array([[0.5, 0.5]]), rows, levels)
+    found = lines_2_4_5._in_passes(objective, np.array([[0.5, 0.5]]), rows, levels)
     # Class 0 claims 0.95 too much, the last one 1 - p too little, the others the rest too much.
     claimed = 0.05 / 59
     np.testing.assert_allclose(found, [(0.95 + (1 - claimed) + 0.05 - claimed) / 60], atol=1e-14)
@@ -312,8 +312,8 @@ def test_replicates_in_passes_are_those_one_by_one(measure, permuted, monkeypatc
     weights, replicates = rng.dirichlet(np.ones(6), size=9), np.arange(3, 12)
     one_by_one = objective.resampled(KEY, replicates, weights, permuted=permuted)
     assert objective.together(None) == 50_000_000 // objective.members.size
-    monkeypatch.setattr(resampled, "_LARGE", 1)
-    monkeypatch.setattr(resampled, "_one_by_one", None)
+    monkeypatch.setattr(lines_2_4_5, "_LARGE", 1)
+    monkeypatch.setattr(lines_2_4_5, "_one_by_one", None)
     together = objective.resampled(KEY, replicates, weights, permuted=permuted)
     np.testing.assert_allclose(together, one_by_one, rtol=0, atol=1e-14)
     assert objective.together(None) == 50_000_000 // (64 * 100)
@@ -327,7 +327,9 @@ def test_replicates_in_passes_are_those_one_by_one(measure, permuted, monkeypatc
 
 def test_passes_are_worth_while_for_many_classes_in_large_data():
     def work(measure, **sizes):
-        return resampled.work_of_passes(objective_of(measure, n_members=2, sharpness=4.0, **sizes))
+        return lines_2_4_5.work_of_passes(
+            objective_of(measure, n_members=2, sharpness=4.0, **sizes)
+        )
 
     assert work(hc.ClasswiseECE(), n_samples=2_100, n_classes=50) == 64 * 2_100
     assert work(hc.ClasswiseECE(), n_samples=1_999, n_classes=50) is None

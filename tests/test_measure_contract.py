@@ -12,7 +12,7 @@ import pytest
 import hullcal as hc
 import oracles
 from hullcal import HullcalWarning, InvalidInputError
-from hullcal._compiled.places import SAME
+from hullcal._compiled.mixing import SAME
 from hullcal._validation import check_single
 from hullcal.kernels import GaussianTV
 

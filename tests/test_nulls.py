@@ -12,7 +12,7 @@ from scipy import stats
 import hullcal as hc
 import oracles
 from hullcal import InvalidInputError
-from hullcal._compiled.resampling import draw_counts
+from hullcal._compiled.drawn_rows import draw_counts
 from hullcal._compiled.streams import LABELS, ROWS, key_of, uniform, uniform_weights
 from hullcal.measures import resolve
 from hullcal.minimizers import Pairwise, Random

@@ -118,22 +118,10 @@ def calibration_test(
     """
     g, search = measures.resolve(measure), minimizers.resolve(minimizer)
     reference = None if null is None else nulls.resolve(null)
-    loop = check_loop(
-        reference,
-        n_resamples=n_resamples,
-        stop_after=stop_after,
-        journal=journal,
-        rng=rng,
-        n_jobs=n_jobs,
-    )
+    loop = check_loop(reference, n_resamples, rng, n_jobs, stop_after=stop_after, journal=journal)
     alpha = check_level(alpha, loop.n_resamples)
-    given: dict[str, Any] = {
-        "classes": classes,
-        "from_logits": from_logits,
-        "from_log": from_log,
-        "normalize": normalize,
-    }
-    with open_set(probs, labels, engine=engine, **given) as data:
+    given = {"from_logits": from_logits, "from_log": from_log, "normalize": normalize}
+    with open_set(probs, labels, engine=engine, classes=classes, **given) as data:
         return algorithm_1(data, g, reference, search, loop, alpha=alpha, progress=progress)
 
 
@@ -219,12 +207,12 @@ def _described(
 
 def check_loop(
     null: Null | None,
-    *,
     n_resamples: int,
-    stop_after: int | None,
-    journal: str | Path | None,
     rng: int | np.random.Generator | None,
     n_jobs: int,
+    *,
+    stop_after: int | None,
+    journal: str | Path | None,
     least: int = 1,
 ) -> Loop:
     """How replicates are to be run, checked before data are looked at."""
@@ -313,13 +301,8 @@ def minimize(
     g = measures.resolve(measure)
     search = minimizers.resolve(minimizer).budgeted(in_test=False)
     seed = check_seed(rng)
-    options: dict[str, Any] = {
-        "classes": classes,
-        "from_logits": from_logits,
-        "from_log": from_log,
-        "normalize": normalize,
-    }
-    with open_set(probs, labels, **options) as data:
+    given = {"from_logits": from_logits, "from_log": from_log, "normalize": normalize}
+    with open_set(probs, labels, engine=None, classes=classes, **given) as data:
         g.check(data.n_samples)
         search.check(g, data.n_members)
         in_memory = "predictions" in search.needs
@@ -334,10 +317,7 @@ def minimize(
         converged=bool(minima.converged[0]),
         measure=g.name,
         minimizer=search.name,
-        settings={
-            "measure": objective.measure.settings(),
-            "minimizer": search.settings(),
-        },
+        settings={"measure": objective.measure.settings(), "minimizer": search.settings()},
         seed=seed,
         members=data.members,
         notes=notes,

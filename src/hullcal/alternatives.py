@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from hullcal._compiled.exponential import decays
 from hullcal._compiled.jit import compiled, compiled_inline
 from hullcal._compiled.mixing import mix
-from hullcal.likelihood import MOST_PASSES, climbed, common_of, opened
+from hullcal.likelihood import MOST_PASSES, climbed, opened
 from hullcal.objectives import _row_loops as loops
+from hullcal.objectives.base import Floats
 from hullcal.objectives.chunked import Cases, Job, Passes, Rows
-
-Floats = NDArray[np.float64]
 
 #: Alternatives to a combination p̄: it has another temperature; members deserve other trust; classes are
 #: more or less likely than it says, whatever it says or depending on that.
@@ -141,7 +140,7 @@ class Sums:
         cls, passes: Passes, cases: Cases, weights: Floats, kind: int, at: Floats, *, wanted: int
     ) -> Sums:
         job = _AlternativeSums(
-            kind=kind, cases=cases, weights=weights, at=at, wanted=wanted, **common_of(passes)
+            kind=kind, cases=cases, weights=weights, at=at, wanted=wanted, **passes.sizes
         )
         found, size = passes.total(job), at.shape[1]
         squares = found[:, 3 : 3 + size] / np.maximum(found[:, 2:3], 1.0)
@@ -166,13 +165,6 @@ class Sums:
         volumes = np.linalg.slogdet(curvature)[1] - np.log(penalty).sum(axis=1)
         found: Floats = ((steps * slopes).sum(axis=1) - volumes) / 2.0
         return found
-
-
-def log_likelihoods(
-    passes: Passes, cases: Cases, weights: Floats, kind: int, coefficients: Floats
-) -> Floats:
-    """The log-likelihoods of alternatives with these coefficients, case by case."""
-    return Sums.of(passes, cases, weights, kind, coefficients, wanted=0).likelihoods
 
 
 def temperature_of(coefficient: float) -> float:
@@ -201,9 +193,8 @@ class _AlternativeSums(Job):
         return len(self.cases), 3 + (2 * n_features + n_features**2) * (self.wanted > 0)
 
     def _add(self, rows: Rows, sums: Floats) -> None:
-        given = rows.probs, self.positions, rows.labels, rows.first, self._block_rows
         own = self.kind, self.weights, np.ascontiguousarray(self.at), self.wanted, sums
-        _alternative_sums(*own, *given, *self._case_arguments(self.cases, rows))
+        _alternative_sums(*own, *self._arguments(self.cases, rows))
 
 
 @compiled

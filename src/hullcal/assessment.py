@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hullcal import measures as measure_room
 from hullcal import minimizers, pvalues
 from hullcal import nulls as null_room
+from hullcal._compiled.streams import key_of
 from hullcal._validation import (
     HullcalWarning,
     InvalidInputError,
@@ -34,11 +35,14 @@ from hullcal.likelihood import fit_mixture
 from hullcal.measures import Measure
 from hullcal.minimizers import Minimizer
 from hullcal.nulls import Null
+from hullcal.objectives.base import Floats
 from hullcal.objectives.chunked import Cases
 from hullcal.objectives.memory import InMemory
 from hullcal.objectives.opening import LabelledSet, LocalSet, open_set
+from hullcal.progress import reporting
 from hullcal.resampling import Loop, kept_seed
 from hullcal.sets import ClassifierSet
+from hullcal.simplex import uniform
 from hullcal.simulation.scenarios import draw_labels, tempered
 from hullcal.threads import in_order
 from hullcal.truth import Refit, likelihood_test
@@ -50,7 +54,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer", "Assessment", "Assessments", "assess"]
 
-Floats = NDArray[np.float64]
 Progress = Callable[[str, float, float], None]
 
 #: The temperature whose detection is stated, draws of labels for it, and those tested together.
@@ -129,33 +132,18 @@ def assess(
     place = None if journal is None else check_folder(journal, "journal")
     several = _several(probs)
     sets = dict(zip(_names(probs), probs.values(), strict=True)) if several else {"": probs}
-    given: dict[str, Any] = {
-        "engine": engine,
-        "classes": classes,
-        "from_logits": from_logits,
-        "from_log": from_log,
-        "normalize": normalize,
-    }
+    given = {"from_logits": from_logits, "from_log": from_log, "normalize": normalize}
     found = Assessments()
     with _reporting(progress) as report:
         for name, each in sets.items():
-            with open_set(each, labels, **given) as data:
+            with open_set(each, labels, engine=engine, classes=classes, **given) as data:
                 tests = _tests(data, asked, chosen, reference, search)
                 folders = _folders(None if place is None else place / name, tests)
-                how: dict[str, Any] = {
-                    "n_resamples": n_resamples,
-                    "rng": _kept_seed(folders) if seed is None else seed,
-                    "n_jobs": n_jobs,
-                }
-                loops = [
-                    check_loop(
-                        test.null,
-                        stop_after=stop_after if test.stops else None,
-                        journal=folder,
-                        **how,
-                    )
-                    for test, folder in zip(tests, folders, strict=True)
-                ]
+                how = n_resamples, _kept_seed(folders) if seed is None else seed, n_jobs
+                loops = []
+                for test, folder in zip(tests, folders, strict=True):
+                    enough = stop_after if test.stops else None
+                    loops.append(check_loop(test.null, *how, stop_after=enough, journal=folder))
                 whose = f"{name}: " if several else ""
                 found[name] = _assessed(data, tests, loops, alpha, report, whose)
     return found if several else found[""]
@@ -203,19 +191,17 @@ class _Test:
         """What the test compares, for other labellings (n, n_samples) of the same rows."""
         if self.measure is None:
             assert self.data.classifiers is not None
-            return np.array([_ratio(LocalSet(self.data.classifiers, own)) for own in labels])
+            ratios: list[float] = []
+            for own in labels:
+                passes = LocalSet(self.data.classifiers, own).passes(1)
+                best = fit_mixture(passes, Cases.data())
+                ratios.extend(average_ratios(passes, Cases.data(), best.weights))
+            return np.array(ratios)
         reference, search, _ = settled(self.data, self.measure, self.null, self.minimizer)
         objective = self.data.objective(self.measure, in_memory=True, n_jobs=1)
         assert isinstance(objective, InMemory)
         loop = Loop(n_resamples=0, seed=seed)
         return reference.observed(objective.with_labels(labels), search, loop)
-
-
-def _ratio(data: LocalSet) -> float:
-    """The statistic of the likelihood test."""
-    passes = data.passes(1)
-    best = fit_mixture(passes, Cases.data())
-    return float(average_ratios(passes, Cases.data(), best.weights)[0])
 
 
 def _tests(
@@ -257,9 +243,8 @@ def _assessed(
 ) -> Assessment:
     """Answers with the size of effects, and with what could have been detected where nothing was."""
     # What cannot be run is refused before the first test, not after hours of them.
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(action="ignore", category=HullcalWarning):
         # Each test will say again what it has to say of the data.
-        warnings.simplefilter("ignore", HullcalWarning)
         for test in tests:
             if test.measure is not None:
                 settled(test.data, test.measure, test.null, test.minimizer)
@@ -328,8 +313,8 @@ def _detections(
                 found[name][left] = [not pvalues.exceeds(critical[name], t) for t in statistics]
         return found
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HullcalWarning)  # each was said of the data
+    # Each warning was given of the data.
+    with warnings.catch_warnings(action="ignore", category=HullcalWarning):
         draws = list(in_order(rejected, range(0, _DRAWS, _TOGETHER), n_jobs=n_jobs))
     rows, n_samples = (np.arange(len(mean)), mean.argmax(axis=1)), data.n_samples
     error = float(abs(mean[rows] - truth[rows]).mean())
@@ -351,16 +336,12 @@ def _effect(
     first = next((test.measure for test in tests if test.measure is not None), None)
     measure = first if first is not None and first.name in IN_POINTS else None
     measure = measure_room.resolve("ece_conf") if measure is None else measure
-    calibrated = found.get("calibrated", ())
-    best = calibrated[0].weights if calibrated else None
-    return Effect(
-        measure=measure.name,
-        average=Quality.of(classifiers.combined(), labels, measure, fitted=False),
-        combination=None
-        if best is None
-        else Quality.of(classifiers.combined(best), labels, measure, fitted=True),
-        weights=np.full(data.n_members, 1.0 / data.n_members) if best is None else best,
-    )
+    average = Quality.of(classifiers.combined(), labels, measure, fitted=False)
+    if "calibrated" not in found:
+        return Effect(measure.name, average, None, uniform(data.n_members))
+    weights = found["calibrated"][0].weights
+    combination = Quality.of(classifiers.combined(weights), labels, measure, fitted=True)
+    return Effect(measure.name, average, combination, weights)
 
 
 def expected_seconds(
@@ -374,13 +355,12 @@ def expected_seconds(
     """How long "calibrated" takes on one core at most, from replicates of a few rows."""
     rows = np.linspace(0, len(labels) - 1, min(len(labels), _FEW)).astype(np.int64)
     data = LocalSet(ClassifierSet(classifiers.probs[rows]), labels[rows])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HullcalWarning)
+    with warnings.catch_warnings(action="ignore", category=HullcalWarning):
         reference, search, in_memory = settled(data, measure, null, minimizer)
     objective = data.objective(measure, in_memory=in_memory, n_jobs=1)
-    key, mean = Loop(n_resamples=0, seed=0).key, np.full(objective.n_members, 1.0)
+    key = key_of(0)
     n = min(n_resamples, objective.together(search.evaluations(objective.n_members)), _MOST_TIMED)
-    replicates = objective.drawing_labels(mean / mean.sum(), key)(0, n)
+    replicates = objective.drawing_labels(uniform(objective.n_members), key)(0, n)
     search.minimize(replicates, key)  # compiled
     begin = time.perf_counter()
     search.minimize(replicates, key)
@@ -455,8 +435,6 @@ def _reporting(progress: bool | Progress) -> Iterator[Progress]:
     if callable(progress):
         yield progress
         return
-    from hullcal.progress import reporting
-
     with reporting(progress, "tests") as report:
         yield lambda _, done, total: None if report is None else report(int(done), int(total))
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hullcal.alternatives import RIDGES, TEMPERATURE, fit_alternative, temperature_of
 from hullcal.measures import Measure
+from hullcal.objectives.base import Floats
 from hullcal.objectives.chunked import Cases
 from hullcal.objectives.opening import LocalSet
 from hullcal.sets import ClassifierSet
@@ -18,7 +19,6 @@ from hullcal.words import direction, has_direction
 
 __all__ = ["Detection", "Effect", "Quality"]
 
-Floats = NDArray[np.float64]
 
 #: The power that a number of rows is asked for.
 TARGET = 0.8
@@ -127,7 +127,7 @@ class Effect(NamedTuple):
     measure: str
     average: Quality
     combination: Quality | None
-    weights: np.ndarray[Any, np.dtype[np.float64]]
+    weights: Floats
 
     def to_dict(self) -> dict[str, Any]:
         """The effect as plain values."""

@@ -19,17 +19,16 @@ from hullcal._validation import InvalidInputError
 from hullcal.alternatives import (
     POOL,
     TEMPERATURE,
+    Sums,
     alternatives,
     at_combination,
     fit_alternative,
-    log_likelihoods,
     temperature_of,
 )
-from hullcal.likelihood import common_of, fit_mixture
+from hullcal.likelihood import fit_mixture
+from hullcal.objectives.base import Floats
 from hullcal.objectives.chunked import ArrayPasses, Cases, Job, Passes, Rows
 from hullcal.objectives.opening import LabelledSet
-
-Floats = NDArray[np.float64]
 
 #: Rows that predictors are fitted on at most, and probabilities in them; later rows are predicted by
 #: the last ones.
@@ -77,12 +76,11 @@ class Predictors:
         cases = Cases.first_rows(np.array([*last, *first]))
         weights = np.tile(self.weights, (2, 1))
         ends = [
-            log_likelihoods(passes, cases, weights, kind, np.tile(each, (2, 1)))
+            Sums.of(passes, cases, weights, kind, np.tile(each, (2, 1)), wanted=0).likelihoods
             for kind, each in enumerate(self.coefficients)
         ]
         up_to_last, up_to_first = np.split(np.array(ends), 2, axis=1)
-        scores: Floats = up_to_last - up_to_first
-        return scores
+        return up_to_last - up_to_first
 
 
 def next_fit(n_rows: int) -> int:
@@ -124,7 +122,7 @@ def log_evalue(
     numerators = []
     for _ in range(n_orders):
         order = np.lexsort((rng.random(len(sample)), _addresses(average, rng)))
-        ordered = ArrayPasses(probs[order], labels[order], np.arange(n_members), 1)
+        ordered = ArrayPasses(probs[order], labels[order])
         predictors = Predictors.fitted(ordered, ends[:-1])
         numerators.append(predictors.log_scores(ordered, ends[:-1], ends[1:]).sum(axis=1))
     if n_samples > len(sample):
@@ -143,7 +141,7 @@ def _gathered(
     if data.classifiers is not None and data.labels is not None:
         probs = data.classifiers.probs[sample[:, np.newaxis], passes.positions]
         return Rows(probs, data.labels[sample], 0).readable().probs, data.labels[sample]
-    rows = passes.total(_Gathered(sample=sample, **common_of(passes)))
+    rows = passes.total(_Gathered(sample=sample, **passes.sizes))
     probs = rows[:, 1:].reshape(len(sample), len(passes.positions), passes.n_classes)
     return probs, rows[:, 0].astype(np.int32)
 

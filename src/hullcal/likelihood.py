@@ -9,16 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._compiled.jit import compiled
 from hullcal.objectives import _row_loops as loops
+from hullcal.objectives.base import Floats
 from hullcal.objectives.chunked import Cases, Job, Passes, Rows
-
-Floats = NDArray[np.float64]
 
 #: A fit ends when no combination can be likelier by more.
 TOLERANCE = 1e-9
@@ -50,8 +48,7 @@ class Mixture:
     @property
     def upper_bounds(self) -> Floats:
         """At least the largest log-likelihood of any combination, whether the fit converged or not."""
-        bounds: Floats = self.log_likelihoods + self.gaps
-        return bounds
+        return self.log_likelihoods + self.gaps
 
 
 def fit_mixture(
@@ -67,7 +64,7 @@ def fit_mixture(
     mean = np.full((n_cases, n_members), 1.0 / n_members)
 
     def evaluated(at: Floats, which: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
-        job = _MixtureSums(cases=cases.only(which), at=at, **common_of(passes))
+        job = _MixtureSums(cases=cases.only(which), at=at, **passes.sizes)
         sums = passes.total(job)
         n_rows = sums[:, 1]
         shares = sums[:, 2 : 2 + n_members] / np.maximum(n_rows, 1.0)[:, np.newaxis]
@@ -115,16 +112,6 @@ def climbed(evaluated: Evaluated, start: Floats, n_passes: int) -> tuple[Floats,
     return points, values, kept
 
 
-def common_of(passes: Passes) -> dict[str, Any]:
-    """What every job over these rows needs to know."""
-    return {
-        "n_samples": passes.n_samples,
-        "n_classes": passes.n_classes,
-        "positions": passes.positions,
-        "rows_per_unit": 1,
-    }
-
-
 @dataclass(frozen=True, kw_only=True)
 class _MixtureSums(Job):
     """Log-likelihood, rows, sums of r_m and of r_m r_l, with r_m = p_m(y) / p_λ(y)."""
@@ -138,8 +125,7 @@ class _MixtureSums(Job):
         return len(self.cases), 2 + n_members + n_members**2
 
     def _add(self, rows: Rows, sums: Floats) -> None:
-        given = rows.probs, self.positions, rows.labels, rows.first, self._block_rows
-        _mixture_sums(self.at, sums, *given, *self._case_arguments(self.cases, rows))
+        _mixture_sums(self.at, sums, *self._arguments(self.cases, rows))
 
 
 @compiled
@@ -163,24 +149,13 @@ def opened(probs, positions, labels, row, kind, key, replicates, label_weights):
                 own[k, n] /= totals[n]
                 if 0.0 < own[k, n] < _LEAST:
                     own[k, n] = _LEAST
-    case_labels, case_weights = (
-        np.empty((n_cases, n_rows), dtype=np.int32),
-        np.empty((n_cases, n_rows)),
-    )
+    case_labels = np.empty((n_cases, n_rows), dtype=np.int32)
+    case_weights = np.empty((n_cases, n_rows))
     counts = np.zeros((0, 0), dtype=np.int32)
     loops.fill_cases(
-        kind,
-        members,
-        labels,
-        row,
-        key,
-        replicates,
-        label_weights,
-        counts,
-        1,
-        case_labels,
-        case_weights,
-    )
+        kind, members, labels, row, key, replicates, label_weights, counts, 1,
+        case_labels, case_weights,
+    )  # fmt: skip
     return members, case_labels, case_weights
 
 

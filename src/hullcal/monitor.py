@@ -21,6 +21,7 @@ from hullcal.io.array_files import ARRAYS
 from hullcal.io.source import Source
 from hullcal.io.writing import write_atomic
 from hullcal.likelihood import fit_mixture
+from hullcal.objectives.base import Floats
 from hullcal.objectives.chunked import ArrayPasses, Cases
 from hullcal.sets import ClassifierSet
 from hullcal.words import (
@@ -34,8 +35,6 @@ from hullcal.words import (
     in_html,
     plural,
 )
-
-Floats = NDArray[np.float64]
 
 #: Latest rows that predictors are fitted on: many, which tell small deviations, and few, which soon tell
 #: a change; and rows between two fits at most.
@@ -162,7 +161,7 @@ class Monitor:
             # Predicted by what was fitted on earlier rows only.
             end = min(len(labels), begin + self._due - self._seen)
             probs, truth = members[begin:end], labels[begin:end]
-            rows = _passes(probs, truth)
+            rows = ArrayPasses(probs, truth)
             scores = [each.log_scores(rows, [0], [len(truth)]) for each in self._predictors]
             self._numerators = self._numerators + np.concatenate(scores)[:, 0]
             self._probs = np.concatenate([self._probs, probs])[-_RECENT:]
@@ -190,7 +189,7 @@ class Monitor:
         sizes = recent, min(recent, _LATEST)
         fitted = {}
         for n in set(sizes):
-            rows = _passes(self._probs[recent - n :], self._labels[recent - n :])
+            rows = ArrayPasses(self._probs[recent - n :], self._labels[recent - n :])
             fitted[n] = Predictors.fitted(rows, [n if n >= next_fit(0) else 0])
         self._predictors = [fitted[n] for n in sizes]
         self._due = min(next_fit(self._seen), self._seen + _BETWEEN)
@@ -202,7 +201,7 @@ class Monitor:
             return replace(start, log_evalue=math.inf)
         # Of two classes: the label, and all others.
         members = np.stack([chances, 1.0 - chances], axis=2)
-        passes = _passes(members, np.zeros(len(chances), dtype=np.int32))
+        passes = ArrayPasses(members, np.zeros(len(chances), dtype=np.int32))
         # A little of each member, so that labels unlike the earlier ones are possible.
         begin = 0.999 * start.weights + 0.001 / self.n_members
         best = fit_mixture(passes, Cases.data(), begin[np.newaxis], _STEPS)
@@ -386,11 +385,6 @@ class Monitor:
         if not all(possible):
             raise ValueError("not a state")
         return self
-
-
-def _passes(probs: Floats, labels: NDArray[np.int32]) -> ArrayPasses:
-    """Passes over rows in memory, all members as they are."""
-    return ArrayPasses(probs, labels, np.arange(probs.shape[1]), 1)
 
 
 def _thinned(starts: list[_Start]) -> list[_Start]:

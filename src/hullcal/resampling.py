@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -55,11 +55,8 @@ class Loop:
     @contextmanager
     def opened(self, configuration: Mapping[str, Any], progress: bool | Progress) -> Iterator[Loop]:
         """This loop with its progress and its journal, continued or begun."""
-        with ExitStack() as stack:
-            report = stack.enter_context(reporting(progress))
-            journal = None
-            if self.folder is not None:
-                journal = stack.enter_context(kept_in(self.folder, configuration))
+        kept = nullcontext() if self.folder is None else kept_in(self.folder, configuration)
+        with reporting(progress) as report, kept as journal:
             yield replace(self, progress=report, journal=journal, told=0)
 
     def run(

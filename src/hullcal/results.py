@@ -65,8 +65,8 @@ class Result:
         if odd := sorted({each.name for each in fields(cls)} ^ set(data)):
             raise refused(f"missing or unknown fields {odd}")
         values = dict(data)
-        for name, kind in ((each.name, str(each.type)) for each in fields(cls)):
-            value = values[name]
+        for each in fields(cls):
+            name, kind, value = each.name, str(each.type), data[each.name]
             try:
                 if kind == "NDArray[np.float64]":
                     values[name] = np.asarray(value, dtype=np.float64)
@@ -145,7 +145,14 @@ class _Tested(Result):
     statistic: float
     null_distribution: NDArray[np.float64]
     alpha: float
+    hypothesis: str
     weights: NDArray[np.float64]
+    settings: dict[str, Any]
+    seed: int
+    n_samples: int
+    n_classes: int
+    members: tuple[str, ...] | None = None
+    notes: tuple[Note, ...] = ()
 
     @property
     def n_resamples(self) -> int:
@@ -246,7 +253,6 @@ class TruthTestResult(_Tested):
     """
 
     log_evalue: float
-    hypothesis: str
     log_likelihood: float
     gap: float
     temperature: float
@@ -254,12 +260,6 @@ class TruthTestResult(_Tested):
     surprises: tuple[int, ...]
     surprise_probabilities: NDArray[np.float64]
     impossible: tuple[int, ...]
-    settings: dict[str, Any]
-    seed: int
-    n_samples: int
-    n_classes: int
-    members: tuple[str, ...] | None = None
-    notes: tuple[Note, ...] = ()
 
     @property
     def evalue(self) -> float:
@@ -270,15 +270,13 @@ class TruthTestResult(_Tested):
     def pvalue(self) -> float:
         """(1 + number of null values that reach the statistic) / (1 + D); min(1, 1/e) if D = 0."""
         if self.n_resamples == 0:
-            return min(1.0, math.exp(-max(self.log_evalue, 0.0)))
-        return pvalues.monte_carlo(self.statistic, self.null_distribution)
+            return math.exp(-max(self.log_evalue, 0.0))
+        return super().pvalue
 
     @cached_property
     def pvalue_interval(self) -> tuple[float, float]:
         """Where the p-value of infinitely many resamples lies, with 95 % confidence."""
-        if self.n_resamples == 0:
-            return self.pvalue, self.pvalue
-        return super().pvalue_interval
+        return super().pvalue_interval if self.n_resamples else (self.pvalue, self.pvalue)
 
     @property
     def direction(self) -> str:
@@ -325,18 +323,11 @@ class CalibrationTestResult(_Tested):
     """
 
     minimum: float
-    hypothesis: str
     measure: str
     null: str
     minimizer: str
-    settings: dict[str, Any]
     n_evaluations: int
     converged: bool
-    seed: int
-    n_samples: int
-    n_classes: int
-    members: tuple[str, ...] | None = None
-    notes: tuple[Note, ...] = ()
 
 
 def adjust(results: Sequence[Any], *, method: str = "holm") -> NDArray[np.float64]:

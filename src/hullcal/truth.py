@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 import hullcal
 from hullcal import measures, minimizers
@@ -29,8 +29,8 @@ from hullcal.measures import Measure
 from hullcal.minimizers import Minima, Minimizer
 from hullcal.notes import Note
 from hullcal.nulls import ONE_CALIBRATED, TRUTH, Null
-from hullcal.objectives.base import READ_AT_ONCE, Draw, Objective
-from hullcal.objectives.chunked import Cases, fingerprint, range_size
+from hullcal.objectives.base import READ_AT_ONCE, Draw, Floats, Objective
+from hullcal.objectives.chunked import Cases, range_size
 from hullcal.objectives.opening import LabelledSet, open_set
 from hullcal.resampling import Loop, Progress
 from hullcal.results import CalibrationTestResult, TruthTestResult
@@ -39,7 +39,6 @@ from hullcal.sets import ClassifierSet
 if TYPE_CHECKING:
     from distributed import Client
 
-Floats = NDArray[np.float64]
 
 #: Rows that a result shows as its surprises.
 _SURPRISES = 10
@@ -116,17 +115,13 @@ def truth_test(
     g = None if measure is None else measures.resolve(measure)
     n_orders = check_integer(n_orders, "n_orders", 1)
     search = minimizers.resolve(minimizer)
-    options: dict[str, Any] = {"stop_after": stop_after, "journal": journal, "n_jobs": n_jobs}
     least = 0 if g is None else 1
-    loop = check_loop(None, n_resamples=n_resamples, rng=rng, least=least, **options)
+    loop = check_loop(
+        None, n_resamples, rng, n_jobs, stop_after=stop_after, journal=journal, least=least
+    )
     alpha = check_level(alpha, loop.n_resamples)
-    given: dict[str, Any] = {
-        "classes": classes,
-        "from_logits": from_logits,
-        "from_log": from_log,
-        "normalize": normalize,
-    }
-    with open_set(probs, labels, engine=engine, **given) as data:
+    given = {"from_logits": from_logits, "from_log": from_log, "normalize": normalize}
+    with open_set(probs, labels, engine=engine, classes=classes, **given) as data:
         if g is not None:
             return algorithm_1(data, g, Refit(), search, loop, alpha=alpha, progress=progress)
         return likelihood_test(data, loop, alpha=alpha, progress=progress, n_orders=n_orders)
@@ -188,7 +183,7 @@ def likelihood_test(
     null_values = np.zeros(0)
     if loop.n_resamples:
         with loop.opened(configuration, progress) as running:
-            running.check_data(best.log_likelihoods[0], lambda: fingerprint(passes))
+            running.check_data(best.log_likelihoods[0], passes.fingerprint)
             null_values = _null_values(data, best, statistic, running)
     if not n_impossible:
         evalue = log_evalue(data, passes, best.upper_bounds[0], loop.seed, n_orders)

@@ -6,7 +6,7 @@ import html
 import textwrap
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from hullcal.plots import reliability
 from hullcal.plots.canvas import as_svg
 from hullcal.results import CalibrationTestResult, TruthTestResult, adjust
 from hullcal.sets import ClassifierSet
+from hullcal.simplex import uniform
 from hullcal.words import (
     BORDERLINE,
     IMPOSSIBLE,
@@ -65,14 +66,6 @@ _DEAR = 0.01
 _MISLEADING = 20.0
 
 
-class _Shown(NamedTuple):
-    """A p-value with its headline, and what tells from which question it is lent, if it is."""
-
-    pvalue: float
-    headline: str
-    whose: str
-
-
 @dataclass(frozen=True)
 class Answer:
     """The tests of one question, and what they say together.
@@ -97,8 +90,11 @@ class Answer:
     detection: Detection | None = None
 
     @cached_property
-    def _shown(self) -> list[_Shown]:
-        """P-value and headline of each result: those of what implies it, where its p-value is larger."""
+    def _shown(self) -> list[tuple[float, str, str]]:
+        """P-value and headline of each result: those of what implies it, where its p-value is larger.
+
+        The third says from which question they are lent, if they are.
+        """
         shown = []
         for i, (result, p) in enumerate(
             zip(self.results, adjust(self.results).tolist(), strict=True)
@@ -114,18 +110,18 @@ class Answer:
             word = headline(result, p)
             if lent is not None and IMPOSSIBLE not in (word, lent):
                 word = lent
-            shown.append(_Shown(p, word, whose))
+            shown.append((p, word, whose))
         return shown
 
     @property
     def adjusted(self) -> tuple[float, ...]:
         """P-values of the results: Holm's over the measures, and coherent with what implies this."""
-        return tuple(each.pvalue for each in self._shown)
+        return tuple(p for p, _, _ in self._shown)
 
     @property
     def headlines(self) -> tuple[str, ...]:
         """A headline for each of the results, from the test whose p-value is shown."""
-        return tuple(each.headline for each in self._shown)
+        return tuple(word for _, word, _ in self._shown)
 
     @property
     def result(self) -> Tested:
@@ -157,13 +153,10 @@ class Answer:
         """How large the error is, in words; None where the measure that decides does not tell."""
         if self.effect is None or getattr(self.result, "measure", None) != self.effect.measure:
             return None
-        average = self.question == "average"
-        quality = self.effect.average if average else self.effect.combination
-        return (
-            None
-            if quality is None
-            else f"{'it' if average else 'the best combination'} is {quality}"
-        )
+        if self.question == "average":
+            return f"it is {self.effect.average}"
+        best = self.effect.combination
+        return None if best is None else f"the best combination is {best}"
 
     @property
     def verdict(self) -> Verdict:
@@ -174,7 +167,7 @@ class Answer:
             word=self.headline,
             size=self.size,
             several=len(self.results) > 1,
-            whose=self._shown[self._deciding].whose,
+            whose=self._shown[self._deciding][2],
         )
         if self.headline == NOT_REJECTED and self.detection is not None:
             said = said._replace(size="; ".join(filter(None, [said.size, str(self.detection)])))
@@ -291,8 +284,8 @@ class Assessment:
     @property
     def weights(self) -> NDArray[np.float64]:
         """Those of `combination`, or of the average where none was searched."""
-        mean = np.full(self.data.n_members, 1.0 / self.data.n_members)
-        return mean if self.combination is None else self.combination.weights
+        best = self.combination
+        return uniform(self.data.n_members) if best is None else best.weights
 
     @property
     def notes(self) -> list[str]:

@@ -79,7 +79,7 @@ TESTS = {
     "src/hullcal/nulls/paper.py": [*_NULLS, "tests/test_nulls.py::test_lines_1_to_5"],
     "src/hullcal/nulls/recentered.py": _NULLS,
     "src/hullcal/nulls/stacked.py": _STACKED,
-    "src/hullcal/objectives/resampled.py": [*_ENTRIES, *_NULLS],
+    "src/hullcal/objectives/lines_2_4_5.py": [*_ENTRIES, *_NULLS],
     "src/hullcal/resampling.py": _LOOP,
     "src/hullcal/binning.py": [*_BINS, *_BY_HAND],
     "src/hullcal/notes.py": _RESULTS,

@@ -37,11 +37,11 @@ H2 = types.Array(types.uint16, 2, "C")
 INT, FLOAT, NONE = types.int64, types.float64, types.void
 
 #: A measure's loop: value(mixed, labels, row_weights, parameters, offset, state, scratch) -> float
-VALUE_SIGNATURE = FLOAT(F2, I1, F1, F1, F1, F1, F1)
+VALUE = FLOAT(F2, I1, F1, F1, F1, F1, F1)
 #: The first half of an additive one: accumulate(mixed, labels, row_weights, parameters, state, scratch)
-ACCUMULATE_SIGNATURE = NONE(F2, I1, F1, F1, F1, F1)
+ACCUMULATE = NONE(F2, I1, F1, F1, F1, F1)
 #: A measure's loop over many labellings: of_labellings(mixed, drawn, parameters, out)
-LABELLINGS_SIGNATURE = NONE(F2, H2, F1, F1)
+OF_LABELLINGS = NONE(F2, H2, F1, F1)
 
 
 def _jit(function: Callable[..., Any], signature: Any = None, **options: Any) -> Any:
@@ -131,7 +131,7 @@ _GIVEN_PROBS = {
     "f": types.Array(types.float32, 3, "C", readonly=True),
     "d": types.Array(FLOAT, 3, "C", readonly=True),
 }
-#: Stands for predictions of either type.
+#: Stands for predictions of either type, as the first of the arguments.
 GIVEN_PROBS = object()
 
 
@@ -155,10 +155,8 @@ class _Driver:
             _GIVEN_PROBS[code] if one is GIVEN_PROBS else one for one in self._arguments
         ]
         signature = NONE(types.FunctionType(self._loop), *given)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NumbaExperimentalFeatureWarning)
-            dispatcher: Callable[..., Any] = _jit(self._function, signature)
-        return dispatcher
+        with warnings.catch_warnings(action="ignore", category=NumbaExperimentalFeatureWarning):
+            return _jit(self._function, signature)  # type: ignore[no-any-return]
 
     def __call__(self, loop: Callable[..., Any], *arguments: Any) -> Any:
         code = arguments[0].dtype.char if self._arguments[0] is GIVEN_PROBS else "d"
@@ -175,21 +173,9 @@ class _Driver:
         return compiled(known[1], *arguments)
 
 
-def driver(*arguments: Any) -> Callable[[Callable[..., Any]], _Driver]:
-    """Declare a driver by the numba types of what follows `value`."""
-    return functools.partial(_Driver, loop=VALUE_SIGNATURE, arguments=arguments)
-
-
-def labellings_driver(*arguments: Any) -> Callable[[Callable[..., Any]], _Driver]:
-    """Declare a driver that is given a measure's `of_labellings`."""
-    return functools.partial(_Driver, loop=LABELLINGS_SIGNATURE, arguments=arguments)
-
-
-def row_driver(*arguments: Any) -> Callable[[Callable[..., Any]], _Driver]:
-    """Declare a driver over GIVEN_PROBS, its first argument, that is given a measure's `accumulate`."""
-    return functools.partial(
-        _Driver, loop=ACCUMULATE_SIGNATURE, arguments=(GIVEN_PROBS, *arguments)
-    )
+def driver(*arguments: Any, loop: Any = VALUE) -> Callable[[Callable[..., Any]], _Driver]:
+    """Declare a driver by the numba types of what follows the measure's loop, its `value` or another."""
+    return functools.partial(_Driver, loop=loop, arguments=arguments)
 
 
 class _Compilations(Listener):

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._compiled.jit import compiled
+from hullcal._compiled.jit import compiled, compiled_inline
 from hullcal._compiled.streams import LABELS, uniforms
 
 
@@ -113,6 +113,27 @@ def add(source, target):  # type: ignore[no-untyped-def]
     """target += source, entry by entry."""
     for i in range(source.shape[0]):
         target[i] += source[i]
+
+
+#: Marks in `scratch` that predictions are those of the last call: no number that a loop would leave.
+SAME = 1.0e-300 / 3.0
+
+
+@compiled_inline
+def again(scratch):  # type: ignore[no-untyped-def]
+    """Whether the caller has marked the predictions as those of the last call; takes the mark away."""
+    marked = scratch[-1] == SAME
+    scratch[-1] = 0.0
+    return marked
+
+
+@compiled_inline
+def all_once(row_weights):  # type: ignore[no-untyped-def]
+    """Whether every row counts once."""
+    others = 0
+    for n in range(row_weights.shape[0]):
+        others += int(row_weights[n] != 1.0)
+    return others == 0
 
 
 # Sums in four strands: without fastmath an addition has to wait for the one before it.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hullcal import pvalues
-from hullcal._compiled.resampling import draw_counts
+from hullcal._compiled.drawn_rows import draw_counts
 from hullcal._compiled.streams import key_of
 from hullcal._validation import check_integer, check_seed, refusal, takes_rng, unknown
 from hullcal.classical.single import ClassicalTestResult, one_classifier

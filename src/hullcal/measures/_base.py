@@ -25,9 +25,6 @@ class _Missing:
         raise TypeError("there is no mean member here.")
 
 
-_NO_AVERAGE = _Missing()
-
-
 @dataclass(frozen=True, kw_only=True)
 class Measure:
     """A calibration measure g(p, D).
@@ -44,7 +41,7 @@ class Measure:
 
     Replicates are often evaluated at the same weights, and then only their labels differ. A measure
     with the trait "places" leaves in `scratch` what does not depend on labels, and finds it there if
-    `hullcal._compiled.places.again` says that the predictions are those of the last call.
+    `hullcal._compiled.mixing.again` says that the predictions are those of the last call.
 
     What holds of a measure is listed in `traits`:
 
@@ -135,7 +132,7 @@ class Measure:
     def parameters_without_average(self) -> Floats | None:
         """The parameters, if they do not depend on the mean member, which passes over rows never see."""
         try:
-            return self.parameters(_NO_AVERAGE)  # type: ignore[arg-type]
+            return self.parameters(_Missing())  # type: ignore[arg-type]
         except Exception:
             # Whatever a loop's author does with the mean member fails in its own way.
             return None

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._compiled.jit import compiled, compiled_part, compiled_value
-from hullcal._compiled.mixing import absolute_distance, fill
-from hullcal._compiled.places import again
+from hullcal._compiled.mixing import absolute_distance, again, fill
 from hullcal.binning import bin_index
 from hullcal.measures._base import ROUNDING, Floats, Measure, as_floats
 from hullcal.measures._ece import ECE, hat_of, is_smooth, of_cells, places_of

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._compiled.jit import compiled, compiled_part, compiled_value
-from hullcal._compiled.mixing import absolute_distance, add, copy, fill
-from hullcal._compiled.places import again, all_once
+from hullcal._compiled.mixing import absolute_distance, add, again, all_once, copy, fill
 from hullcal.binning import bin_index, bin_indices, edges
 from hullcal.measures._base import ROUNDING, Floats, Measure, Trait, as_floats
 from hullcal.measures._ece import ECE, FEW_CLASSES, is_smooth, of_cells, places_of

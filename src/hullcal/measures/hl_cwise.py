@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal._compiled.jit import compiled, compiled_value
-from hullcal._compiled.places import again, all_once
+from hullcal._compiled.mixing import again, all_once
 from hullcal._validation import check_integer
 from hullcal.binning import part_size
 from hullcal.measures._base import Floats, Measure, Trait

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from hullcal._validation import InvalidInputError, warn
 from hullcal.measures import Measure
 from hullcal.minimizers._base import Minima, Minimizer
-from hullcal.objectives.base import Function
+from hullcal.objectives.base import Floats, Function
 from hullcal.simplex import normalise, uniform
 
-Floats = NDArray[np.float64]
 Found = tuple[Floats, int, bool]
 #: Members from which on a search takes long, and its seconds by the cube of their number.
 _MANY, _SECONDS = 30, 2e-5
@@ -126,7 +125,4 @@ def _nlopt(g: Callable[[Floats], float], n_members: int, budget: int) -> Found:
     return point, len(seen), search.last_optimize_result() != nlopt.MAXEVAL_REACHED
 
 
-_LIBRARIES: dict[str, Callable[[Callable[[Floats], float], int, int], Found]] = {
-    "scipy": _scipy,
-    "nlopt": _nlopt,
-}
+_LIBRARIES = {"scipy": _scipy, "nlopt": _nlopt}

@@ -51,19 +51,7 @@ class Exact(Minimizer):
         breakpoints = _breakpoints(objective.members, objective.parameters[1:-1], crossings)
         points = np.empty(objective.n_cases)
         evaluations = np.empty(objective.n_cases)
-        _sweep(
-            objective.measure.value,
-            objective.members,
-            objective.labels,
-            objective.row_weights,
-            objective.parameters,
-            objective.offset,
-            *objective.sizes,
-            breakpoints,
-            points,
-            minima.values,
-            evaluations,
-        )
+        _sweep(*objective.loop, breakpoints, points, minima.values, evaluations)
         minima.weights[:] = np.stack([1.0 - points, points], axis=1)
         minima.n_evaluations[:] = evaluations
         minima.converged[:] = True

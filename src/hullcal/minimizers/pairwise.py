@@ -48,13 +48,7 @@ class Pairwise(Minimizer):
         minima = Minima.empty(objective.n_cases, objective.n_members)
         assert isinstance(objective, InMemory)
         _search(
-            objective.measure.value,
-            objective.members,
-            objective.labels,
-            objective.row_weights,
-            objective.parameters,
-            objective.offset,
-            *objective.sizes,
+            *objective.loop,
             np.concatenate([objective.starts(), objective.likeliest()], axis=1),
             key,
             self.max_evaluations,

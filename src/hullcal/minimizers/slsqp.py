@@ -11,14 +11,11 @@ from numpy.typing import NDArray
 
 from hullcal.measures import Measure
 from hullcal.minimizers._base import Minima, Minimizer
-from hullcal.objectives.base import Function
+from hullcal.objectives.base import Floats, Function
 from hullcal.simplex import normalise, project
 
 #: Step of the forward differences along the edges of the simplex.
 _DIFFERENCE = 1e-6
-
-
-Floats = NDArray[np.float64]
 
 
 class _BudgetSpent(Exception):

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hullcal.minimizers._base import Minima, Minimizer
-from hullcal.objectives.base import Function
+from hullcal.objectives.base import Floats, Function
 from hullcal.simplex import moved
 
-Floats = NDArray[np.float64]
 Ends = tuple[Floats, Floats, NDArray[np.int64], NDArray[np.bool_]]
 
 _FIRST_STEP, _SHRINK, _LAST_STEP = 0.15, 3.0, 0.004
@@ -70,10 +69,8 @@ class Steepest(Minimizer):
         if n_members > _MOST_MEMBERS:
             points = np.repeat(np.eye(n_members), n_cases, axis=0)
             values = objective.values(points, np.tile(np.arange(n_cases), n_members))
-            in_order = np.argsort(
-                _ranks(values.reshape(n_members, n_cases).T), axis=1, kind="stable"
-            )
-            members = in_order[:, :_MOST_MEMBERS]
+            ranks = _ranks(values.reshape(n_members, n_cases).T)
+            members = np.argsort(ranks, axis=1, kind="stable")[:, :_MOST_MEMBERS]
         vertices = np.eye(n_members)[members]
         ways = 0.5 * vertices + 0.5 / n_members
         mean = np.full((n_cases, 1), 2 * n_members)
@@ -187,8 +184,7 @@ def _summary(
 def _ranks(values: Floats) -> Floats:
     """Values in units of a tie, so that rounding does not choose among them."""
     with np.errstate(over="ignore"):
-        ranks: Floats = np.round(values / _TIE)
-    return ranks
+        return np.round(values / _TIE)
 
 
 def _amounts(weights: Floats, steps: Floats) -> Floats:

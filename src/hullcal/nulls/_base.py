@@ -7,19 +7,16 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hullcal._validation import InvalidInputError
 from hullcal.measures import Measure
 from hullcal.minimizers import Minima, Minimizer
 from hullcal.notes import Note
-from hullcal.objectives.base import Objective
+from hullcal.objectives.base import Floats, Objective
 from hullcal.resampling import Loop
 from hullcal.words import CALIBRATED as CALIBRATED
 from hullcal.words import ONE_CALIBRATED as ONE_CALIBRATED
 from hullcal.words import TRUTH as TRUTH
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

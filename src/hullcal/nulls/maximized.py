@@ -13,8 +13,8 @@ from hullcal._validation import InvalidInputError
 from hullcal.measures import Measure
 from hullcal.minimizers import Minima, Minimizer
 from hullcal.notes import Note
-from hullcal.nulls._base import CALIBRATED, Floats, Null
-from hullcal.objectives.base import Function, Objective
+from hullcal.nulls._base import CALIBRATED, Null
+from hullcal.objectives.base import Floats, Function, Objective
 from hullcal.pvalues import exceeds
 from hullcal.resampling import Loop
 from hullcal.threads import blocks

@@ -13,8 +13,8 @@ from hullcal._compiled.streams import uniform_weights
 from hullcal._validation import InvalidInputError
 from hullcal.measures import Measure
 from hullcal.minimizers import Minima, Minimizer
-from hullcal.nulls._base import CALIBRATED, Floats, Null
-from hullcal.objectives.base import Objective
+from hullcal.nulls._base import CALIBRATED, Null
+from hullcal.objectives.base import Floats, Objective
 from hullcal.resampling import Loop
 
 

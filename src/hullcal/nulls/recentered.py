@@ -9,8 +9,8 @@ import numpy as np
 
 from hullcal.minimizers import Minima
 from hullcal.notes import Note
-from hullcal.nulls._base import CALIBRATED, Floats, Null
-from hullcal.objectives.base import Draw, Objective
+from hullcal.nulls._base import CALIBRATED, Null
+from hullcal.objectives.base import Draw, Floats, Objective
 from hullcal.resampling import Loop
 
 

@@ -14,8 +14,8 @@ from hullcal._compiled.jit import compiled
 from hullcal._compiled.streams import SIGNS, uniform
 from hullcal.measures import Measure
 from hullcal.minimizers import Minima
-from hullcal.nulls._base import CALIBRATED, Floats, Null
-from hullcal.objectives.base import Draw, Objective
+from hullcal.nulls._base import CALIBRATED, Null
+from hullcal.objectives.base import Draw, Floats, Objective
 from hullcal.objectives.memory import InMemory
 from hullcal.resampling import Loop
 

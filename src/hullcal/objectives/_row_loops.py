@@ -10,21 +10,22 @@ import math
 
 import numpy as np
 
+from hullcal._compiled.drawn_rows import LEAF, unit_drawn
 from hullcal._compiled.jit import (
+    ACCUMULATE,
     F1,
     F2,
     GIVEN_LABELS,
+    GIVEN_PROBS,
     INT,
     L1,
     L2,
     U1,
     compiled,
     compiled_part,
-    row_driver,
+    driver,
 )
-from hullcal._compiled.mixing import blend, copy, cumulate, end_of_group, fill, invert, mix
-from hullcal._compiled.places import SAME
-from hullcal._compiled.resampling import LEAF, unit_drawn
+from hullcal._compiled.mixing import SAME, blend, copy, cumulate, end_of_group, fill, invert, mix
 from hullcal._compiled.streams import LABELS, uniform
 
 #: Cases: the data themselves, labels drawn from a combination, rows drawn with their labels, and the
@@ -112,8 +113,9 @@ def fill_cases(  # type: ignore[no-untyped-def]
             fill(case_weights[case], 1.0)
 
 
-@row_driver(
-    L1, GIVEN_LABELS, INT, INT, INT, U1, L1, F1, L2, INT, INT, F1, INT, INT, F2, L1, F2, F2
+@driver(
+    GIVEN_PROBS, L1, GIVEN_LABELS, INT, INT, INT, U1, L1, F1, L2, INT, INT, F1, INT, INT, F2, L1, F2, F2,
+    loop=ACCUMULATE,
 )  # fmt: skip
 def residuals(  # type: ignore[no-untyped-def]
     accumulate, probs, positions, labels, first, block_rows,
@@ -191,7 +193,7 @@ def _expand(counts, rows, copies):  # type: ignore[no-untyped-def]
     return place
 
 
-@row_driver(L1, INT, INT, U1, L1, L2, INT, INT, F2, F1, INT, F2)
+@driver(GIVEN_PROBS, L1, INT, INT, U1, L1, L2, INT, INT, F2, F1, INT, F2, loop=ACCUMULATE)
 def resampled(  # type: ignore[no-untyped-def]
     accumulate, probs, positions, first, block_rows, key, replicates, draws, n_units, permuted,
     weights, parameters, scratch_size, states,
@@ -199,10 +201,8 @@ def resampled(  # type: ignore[no-untyped-def]
     """Lines 2 to 5 of Algorithm 1: rows as often as they were drawn, labels drawn for each copy."""
     n_rows, _, n_classes = probs.shape
     n_members, n_replicates = positions.shape[0], replicates.shape[0]
-    room, mixed_room = (
-        np.empty(n_members * n_classes * block_rows),
-        np.empty(n_classes * block_rows),
-    )
+    room = np.empty(n_members * n_classes * block_rows)
+    mixed_room = np.empty(n_classes * block_rows)
     counts = np.ones((n_replicates, LEAF), dtype=np.int32)
     most = block_rows
     for r in range(n_replicates):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._compiled.resampling import LEAF, leaf_draws
+from hullcal._compiled.drawn_rows import LEAF, leaf_draws
 from hullcal._validation import check_whole
 from hullcal.measures import Measure
 from hullcal.objectives import _row_loops as loops
@@ -18,14 +18,13 @@ from hullcal.objectives.base import (
     EM_TOLERANCE,
     START_ITERATIONS,
     Draw,
+    Floats,
     Integers,
     Objective,
     fingerprint_of,
 )
 from hullcal.simplex import settled
 from hullcal.threads import in_order
-
-Floats = NDArray[np.float64]
 
 #: Probabilities of a block, so few that they stay in the cache.
 _IN_CACHE = 2**16
@@ -62,18 +61,15 @@ class Rows:
         return Rows(probs, np.ascontiguousarray(self.labels), self.first)
 
 
-_NO_KEY, _NO_WEIGHTS = np.zeros(2, dtype=np.uint64), np.zeros(0)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Cases:
     """Labellings and weightings of the rows that are never written down, only how to make them."""
 
     kind: int
     replicates: Integers
-    key: NDArray[np.uint64] = field(default_factory=_NO_KEY.copy)
+    key: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(2, dtype=np.uint64))
     #: The combination that labels are drawn from.
-    weights: Floats = field(default_factory=_NO_WEIGHTS.copy)
+    weights: Floats = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
     def data(cls) -> Cases:
@@ -113,7 +109,7 @@ class Job(ABC):
     #: Where the distinct members stand among the user's.
     positions: Integers
     #: Rows that stay together when rows are drawn.
-    rows_per_unit: int
+    rows_per_unit: int = 1
 
     @property
     @abstractmethod
@@ -155,13 +151,14 @@ class Job(ABC):
         ).T
         return draws
 
-    def _case_arguments(self, cases: Cases, rows: Rows) -> tuple[Any, ...]:
-        """What the loops must know to make the cases of these rows."""
+    def _arguments(self, cases: Cases, rows: Rows) -> tuple[Any, ...]:
+        """What the loops must know of these rows, and to make their cases."""
         draws = np.zeros((0, 0), dtype=np.int64)
         if cases.kind == loops.DRAWN_ROWS:
             draws = self._draws(cases.key, cases.replicates, rows)
+        given = rows.probs, self.positions, rows.labels, rows.first, self._block_rows
         own = cases.kind, cases.key, cases.replicates, cases.weights
-        return *own, draws, self._n_units, self.rows_per_unit
+        return *given, *own, draws, self._n_units, self.rows_per_unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,12 +184,7 @@ class _Residuals(Job):
         assert self.measure.accumulate is not None
         loops.residuals(
             self.measure.accumulate,
-            rows.probs,
-            self.positions,
-            rows.labels,
-            rows.first,
-            self._block_rows,
-            *self._case_arguments(self.cases, rows),
+            *self._arguments(self.cases, rows),
             self.parameters,
             self.measure.scratch_size(self.n_classes, self._block_rows),
             int("places" in self.measure.traits),
@@ -255,16 +247,7 @@ class _EmStep(Job):
         return len(self.cases), len(self.positions) + 2
 
     def _add(self, rows: Rows, sums: Floats) -> None:
-        loops.em(
-            self.at,
-            sums,
-            rows.probs,
-            self.positions,
-            rows.labels,
-            rows.first,
-            self._block_rows,
-            *self._case_arguments(self.cases, rows),
-        )
+        loops.em(self.at, sums, *self._arguments(self.cases, rows))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,7 +268,7 @@ class Passes(ABC):
     n_samples: int
     n_classes: int
     #: Where the distinct members stand among the user's.
-    positions: NDArray[np.int64]
+    positions: Integers
     #: How many times over a job's sums are held before they are added.
     n_returned: int = 1
 
@@ -293,16 +276,15 @@ class Passes(ABC):
     def total(self, job: Job) -> Floats:
         """The job's sums over all rows."""
 
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """What every job over these rows needs to know."""
+        n_samples, n_classes = self.n_samples, self.n_classes
+        return {"n_samples": n_samples, "n_classes": n_classes, "positions": self.positions}
 
-def fingerprint(passes: Passes) -> Floats:
-    """A few numbers that other data, or the same in another order, would hardly have."""
-    job = _Fingerprint(
-        n_samples=passes.n_samples,
-        n_classes=passes.n_classes,
-        positions=passes.positions,
-        rows_per_unit=1,
-    )
-    return passes.total(job).ravel()
+    def fingerprint(self) -> Floats:
+        """A few numbers that other data, or the same in another order, would hardly have."""
+        return self.total(_Fingerprint(**self.sizes)).ravel()
 
 
 class ArrayPasses(Passes):
@@ -312,11 +294,11 @@ class ArrayPasses(Passes):
         self,
         probs: NDArray[np.floating],
         labels: NDArray[np.int32],
-        positions: NDArray[np.int64],
-        n_jobs: int,
+        positions: Integers | None = None,
+        n_jobs: int = 1,
     ) -> None:
-        self.n_samples, _, self.n_classes = probs.shape
-        self.positions = positions
+        self.n_samples, n_members, self.n_classes = probs.shape
+        self.positions = np.arange(n_members) if positions is None else positions
         self._probs, self._labels, self._n_jobs = probs, labels, n_jobs
         # Those that threads work on, and those that wait to be added.
         self.n_returned = 2 * n_jobs
@@ -366,12 +348,7 @@ class Chunked(Objective):
 
     @property
     def _common(self) -> dict[str, Any]:
-        return {
-            "n_samples": self.n_samples,
-            "n_classes": self.n_classes,
-            "positions": self.passes.positions,
-            "rows_per_unit": self.measure.rows_per_unit,
-        }
+        return {**self.passes.sizes, "rows_per_unit": self.measure.rows_per_unit}
 
     def at(self, weights: Floats) -> Floats:
         cases = np.arange(self.n_cases)
@@ -473,7 +450,7 @@ class Chunked(Objective):
         return replace(self, offset=states[0, : len(nothing)].copy())
 
     def fingerprint(self) -> Floats:
-        return fingerprint(self.passes)
+        return self.passes.fingerprint()
 
     def drawing_labels(self, weights: Floats, key: NDArray[np.uint64]) -> Draw:
         return lambda first, last: replace(self, cases=Cases.labels(weights, key, first, last))

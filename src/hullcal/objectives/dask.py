@@ -42,6 +42,7 @@ from hullcal.objectives.base import Floats, Objective
 from hullcal.objectives.chunked import Chunked, Job, Passes, Rows, range_size
 from hullcal.objectives.opening import LabelledSet, comes_from
 from hullcal.sets import ClassifierSet
+from hullcal.threads import blocks
 from hullcal.words import printable
 
 #: First and last row, the last not included.
@@ -211,11 +212,8 @@ class _Input:
 
     @classmethod
     def of(cls, probs: Any, labels: Any, classes: Any, flags: dict[str, bool]) -> _Input:
-        if (
-            isinstance(probs, list | tuple)
-            and probs
-            and all(comes_from("dask", member) for member in probs)
-        ):
+        several = isinstance(probs, list | tuple) and len(probs) > 0
+        if several and all(comes_from("dask", member) for member in probs):
             import dask.array
 
             for member in probs:
@@ -237,8 +235,8 @@ class _Input:
         if isinstance(probs, Store) and classes is None:
             classes = probs.classes
         _check_shape(probs.shape, probs.dtype, flags)
-        n_samples, n_classes = probs.shape[0], probs.shape[-1]
-        shape = n_samples, probs.shape[1] if len(probs.shape) == 3 else 1, n_classes
+        n_samples, *middle, n_classes = probs.shape
+        shape = n_samples, *(middle or [1]), n_classes
         reading = {"classes": check_classes(classes, n_classes), **flags}
         if not stored:
             lazy = comes_from("dask", labels)
@@ -267,7 +265,7 @@ class _Input:
             row = n_members * n_classes * self.probs.dtype.itemsize
             wanted = min(_CHUNK // row, -(-n_samples // (2 * n_threads)))
         step = size * max(1, round(wanted / size))
-        bounds = [(first, min(first + step, n_samples)) for first in range(0, n_samples, step)]
+        bounds = blocks(0, n_samples, step)
         probs, labels = (_parts(each, client, bounds) for each in (self.probs, self.labels))
         checked = partial(_checked, n_samples=n_samples, reading=self.reading)
         # As arguments of their tasks arrays are kept by the scheduler; scattered, they die with a worker.
@@ -318,12 +316,8 @@ def _check_length(probs: tuple[int, ...], labels: tuple[int, ...]) -> None:
     rule = "and `labels` must have the same number of samples, on the first axis"
     came = f"`probs` of shape {probs} and `labels` of shape {labels}"
     order = order_that_fits(probs, labels[0], ()) if labels else ""
-    repair = (
-        f"The order that fits is `{order}`."
-        if order
-        else "Pass predictions and labels of the same rows."
-    )
-    raise refusal("probs", rule, came, repair)
+    same = "Pass predictions and labels of the same rows."
+    raise refusal("probs", rule, came, f"The order that fits is `{order}`." if order else same)
 
 
 # -- what workers do ------------------------------------------------------------------------------
@@ -388,8 +382,8 @@ def _itself(value: Any) -> Any:
 # -- what the client asks -------------------------------------------------------------------------
 
 
-class DaskSet(LabelledSet):
-    """Predictions and labels on workers, checked there, and questions to all of their chunks."""
+class DaskSet(LabelledSet, Passes):
+    """Predictions and labels on workers, checked there, which pass over their chunks."""
 
     fits_memory = False
 
@@ -397,6 +391,8 @@ class DaskSet(LabelledSet):
         self.n_samples, self.n_members, self.n_classes = given.shape
         self.members, self.classifiers = given.members, given.classifiers
         self.client = client
+        self._range_size = range_size(self.n_samples)
+        self.n_returned = -(-self.n_samples // self._range_size)
         self._futures, self._bounds = given.chunks(client)
 
     def describe(self, given: _Input) -> None:
@@ -404,12 +400,13 @@ class DaskSet(LabelledSet):
         if given.classifiers is not None:
             self.labels, self.notes = given.labels, given.classifiers.notes
             self.distinct = given.classifiers.distinct
-            return
-        notes, parts = zip(*self.ask(_summary), strict=True)
-        found = Distinct.ranked(parts)
-        shares = self.ask(_traits, positions=found.positions)
-        self.distinct = found.numbered(np.sum(list(shares), axis=0))
-        self.notes = merged(notes, self.n_samples * self.n_members)
+        else:
+            notes, parts = zip(*self.ask(_summary), strict=True)
+            found = Distinct.ranked(parts)
+            shares = self.ask(_traits, positions=found.positions)
+            self.distinct = found.numbered(np.sum(list(shares), axis=0))
+            self.notes = merged(notes, self.n_samples * self.n_members)
+        self.positions = self.distinct.positions
 
     def check(self, measure: Measure, *, in_memory: bool) -> None:
         if in_memory:
@@ -425,11 +422,11 @@ class DaskSet(LabelledSet):
                 'number, or engine="local" on data that fit into memory.'
             )
 
-    def passes(self, n_jobs: int) -> DaskPasses:
-        return DaskPasses(self)
+    def passes(self, n_jobs: int) -> DaskSet:
+        return self
 
     def objective(self, measure: Measure, *, in_memory: bool, n_jobs: int) -> Objective:
-        return Chunked.of(measure, self.distinct.copies, self.passes(n_jobs))
+        return Chunked.of(measure, self.distinct.copies, self)
 
     def ask(
         self, question: Callable[..., Any], at_a_time: int = 1, **options: Any
@@ -452,14 +449,18 @@ class DaskSet(LabelledSet):
         finally:
             self._give_up(asked)
 
-    def sums(self, job: Job, size: int) -> Iterator[Floats]:
-        """A job's sums over each range, chunk by chunk."""
-        first, last = self._bounds[0]
+    def total(self, job: Job) -> Floats:
+        """The job's sums, added by the client range by range, as one machine would."""
+        size, (first, last) = self._range_size, self._bounds[0]
         expected = -(-(last - first) // size) * 8 * int(np.prod(job.shape))
         with self._explained():
             large = len(pickle.dumps(job, protocol=5)) > _SMALL
             sent = self.client.submit(_itself, job, pure=False) if large else job
-        return self.ask(_sums, max(1, _TAKEN // max(1, expected)), job=sent, size=size)
+        total = np.zeros(job.shape)
+        for ranges in self.ask(_sums, max(1, _TAKEN // max(1, expected)), job=sent, size=size):
+            for sums in ranges:
+                total += sums
+        return total
 
     def release(self) -> None:
         """Let the workers forget the chunks, also those that they have not made yet."""
@@ -528,23 +529,6 @@ class DaskSet(LabelledSet):
             if futures and self.client.status == "running":
                 self.client.cancel(futures, force=False)
         futures.clear()
-
-
-class DaskPasses(Passes):
-    """Workers pass over their chunks; the client adds, range by range, as one machine would."""
-
-    def __init__(self, data: DaskSet) -> None:
-        self.n_samples, self.n_classes = data.n_samples, data.n_classes
-        self.positions = data.distinct.positions
-        self._data, self._size = data, range_size(data.n_samples)
-        self.n_returned = -(-data.n_samples // self._size)
-
-    def total(self, job: Job) -> Floats:
-        total = np.zeros(job.shape)
-        for ranges in self._data.sums(job, self._size):
-            for sums in ranges:
-                total += sums
-        return total
 
 
 def _named(bounds: Sequence[Bounds]) -> str:

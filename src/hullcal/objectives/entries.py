@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from hullcal._compiled.jit import compiled
 from hullcal.measures import Measure
-
-Floats = NDArray[np.float64]
+from hullcal.objectives.base import Floats
 
 #: With fewer classes than this there is nothing to gain, and with fewer than many only in large data.
 _SOME_CLASSES, MANY_CLASSES, _LARGE = 10, 50, 20_000

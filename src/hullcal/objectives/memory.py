@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hullcal._compiled.jit import F1, F2, F3, H2, I2, INT, L1, compiled, driver, labellings_driver
+from hullcal._compiled.drawn_rows import draw_counts
+from hullcal._compiled.jit import F1, F2, F3, H2, I2, INT, L1, OF_LABELLINGS, compiled, driver
 from hullcal._compiled.mixing import (
+    SAME,
     blend,
     cumulate,
     draw_labels,
@@ -21,8 +24,6 @@ from hullcal._compiled.mixing import (
     mix,
     turned,
 )
-from hullcal._compiled.places import SAME
-from hullcal._compiled.resampling import draw_counts
 from hullcal.measures import Measure
 from hullcal.objectives.base import (
     EM_ITERATIONS,
@@ -30,15 +31,14 @@ from hullcal.objectives.base import (
     READ_AT_ONCE,
     START_ITERATIONS,
     Draw,
+    Floats,
     Integers,
     Objective,
     fingerprint_of,
 )
 from hullcal.objectives.entries import Entries
-from hullcal.objectives.resampled import lines_2_4_5, work_of_passes
+from hullcal.objectives.lines_2_4_5 import lines_2_4_5, work_of_passes
 from hullcal.simplex import settled
-
-Floats = NDArray[np.float64]
 
 #: Bytes of working memory that need no thought.
 _ROOM = 2**27
@@ -78,6 +78,12 @@ class InMemory(Objective):
         state = self.measure.state_size(self.n_classes)
         #: Floats of state and of scratch that the measure's loop needs.
         self.sizes = state, self.measure.scratch_size(self.n_classes, self.n_samples)
+
+    @property
+    def loop(self) -> tuple[Any, ...]:
+        """The measure's loop and all that it reads, as drivers take them."""
+        data = self.members, self.labels, self.row_weights, self.parameters, self.offset
+        return self.measure.value, *data, *self.sizes
 
     def together(self, n_evaluations: int | None) -> int:
         if n_evaluations is None:
@@ -153,20 +159,8 @@ class InMemory(Objective):
             data = self.members, self._labels_by_row, self.parameters
             _evaluate_labellings(self._of_labellings, *data, bases, cases, amounts, out)
             return out
-        _evaluate(
-            self.measure.value,
-            self.members,
-            self.labels,
-            self.row_weights,
-            self.parameters,
-            self.offset,
-            *self.sizes,
-            int("places" in self.measure.traits),
-            bases,
-            cases,
-            amounts,
-            out,
-        )
+        keeps_places = int("places" in self.measure.traits)
+        _evaluate(*self.loop, keeps_places, bases, cases, amounts, out)
         return out
 
     def at(self, weights: Floats) -> Floats:
@@ -288,7 +282,7 @@ def _evaluate(  # type: ignore[no-untyped-def]
         first = last
 
 
-@labellings_driver(F3, H2, F1, F2, L1, F2, F2)
+@driver(F3, H2, F1, F2, L1, F2, F2, loop=OF_LABELLINGS)
 def _evaluate_labellings(  # type: ignore[no-untyped-def]
     of_labellings, members, drawn, parameters, bases, cases, amounts, out
 ):

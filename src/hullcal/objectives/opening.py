@@ -18,7 +18,7 @@ from hullcal.distinct import Distinct
 from hullcal.io.source import available
 from hullcal.measures import Measure
 from hullcal.notes import Note
-from hullcal.objectives.base import Objective
+from hullcal.objectives.base import Floats, Objective
 from hullcal.objectives.chunked import ArrayPasses, Chunked, Passes
 from hullcal.objectives.entries import MANY_CLASSES, Entries
 from hullcal.objectives.memory import InMemory
@@ -27,7 +27,6 @@ from hullcal.sets import ClassifierSet
 if TYPE_CHECKING:
     from distributed import Client
 
-Floats = NDArray[np.float64]
 
 #: From so many rows and probabilities on data are not packed, but read where they are. With many
 #: classes they are packed for as long as they take no more than this share of the memory that is left:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hullcal._compiled import resampling, streams
-from hullcal._compiled.resampling import LEAF, draw_counts, leaf_draws
-from hullcal.objectives import resampled
+from hullcal._compiled import drawn_rows, streams
+from hullcal._compiled.drawn_rows import LEAF, draw_counts, leaf_draws
+from hullcal.objectives import lines_2_4_5
 
 TINY = 1e-4  # level of each check
 SIZES = [LEAF, LEAF + 1, 2 * LEAF, 10 * LEAF + 7]
@@ -54,7 +54,7 @@ def assert_cells(values, n, p):
 # Binomial numbers ------------------------------------------------------------------------------
 
 
-def binomials(n, p, n_draws, seed=1, function=resampling._binomial):
+def binomials(n, p, n_draws, seed=1, function=drawn_rows._binomial):
     """One number at each of many addresses, over replicates and nodes."""
     key = streams.key_of(seed)
     return np.array([function(n, p, key, i % 97, 1 + i // 97) for i in range(n_draws)])
@@ -73,7 +73,7 @@ def test_inversion_is_the_quantile_of_its_uniform_number(n, p):
     key = streams.key_of(3)
     for node in range(1, 400):
         level = streams.uniform(key, streams.SPLITS, 5, node, 0)
-        found = resampling._few(n, p, key, 5, node)
+        found = drawn_rows._few(n, p, key, 5, node)
         below, above = stats.binom.cdf([found - 1, found], n, p)
         assert below - 1e-11 <= level <= above + 1e-11
 
@@ -123,7 +123,7 @@ def literal_rejection(n, p, key, replicate, node):
 def test_the_squeeze_only_spares_time(n, p):
     key = streams.key_of(21)
     for node in range(1, 1_500):
-        assert resampling._many(n, p, key, 4, node) == literal_rejection(n, p, key, 4, node)
+        assert drawn_rows._many(n, p, key, 4, node) == literal_rejection(n, p, key, 4, node)
 
 
 def test_the_check_would_see_a_share_that_is_a_little_wrong():
@@ -149,7 +149,7 @@ def literal_leaves(key, replicate, n_units):
             return [draws]
         half = len(leaves) // 2
         share = leaves[:half].sum() / leaves.sum()
-        left = resampling._binomial(draws, share, key, replicate, node)
+        left = drawn_rows._binomial(draws, share, key, replicate, node)
         right = draws - left
         return [*split(leaves[:half], left, 2 * node), *split(leaves[half:], right, 2 * node + 1)]
 
@@ -246,10 +246,10 @@ def test_only_where_order_matters_are_rows_drawn_in_any_order():
     key, n = streams.key_of(5), LEAF + 76
     rows, levels = np.empty(n, dtype=np.uint32), np.empty(n)
     draws = leaf_draws(key, np.arange(1), n)[0]
-    resampled._line_2(key, 0, resampled._RESAMPLE, draws, rows, levels)
+    lines_2_4_5._line_2(key, 0, lines_2_4_5._RESAMPLE, draws, rows, levels)
     first = int(draws[0])
     assert rows[:first].max() < LEAF <= rows[first:].min()
-    resampled._line_2(key, 0, resampled._RESAMPLE_IN_ANY_ORDER, draws, rows, levels)
+    lines_2_4_5._line_2(key, 0, lines_2_4_5._RESAMPLE_IN_ANY_ORDER, draws, rows, levels)
     assert rows[:first].max() >= LEAF
 
 
@@ -265,15 +265,15 @@ def test_no_two_draws_of_a_replicate_have_the_same_address(n_samples, monkeypatc
         return streams.uniform(key, purpose, replicate, row, copy)
 
     # The very source of the loops, uncompiled, over a generator that keeps a record.
-    for module in (resampling, resampled):
+    for module in (drawn_rows, lines_2_4_5):
         monkeypatch.setattr(module, "uniform", uniform)
     for name in ("_few", "_many", "_binomial", "_split", "unit_drawn", "draw_rows"):
-        monkeypatch.setattr(resampling, name, plain(getattr(resampling, name)))
-    monkeypatch.setattr(resampled, "draw_rows", resampling.draw_rows)
+        monkeypatch.setattr(drawn_rows, name, plain(getattr(drawn_rows, name)))
+    monkeypatch.setattr(lines_2_4_5, "draw_rows", drawn_rows.draw_rows)
     key = streams.key_of(18)
     draws = leaf_draws(key, np.array([6]), n_samples)[0]
     rows = np.empty(n_samples, dtype=np.uint32)
-    plain(resampled._line_2)(key, 6, resampled._RESAMPLE, draws, rows, np.empty(n_samples))
+    plain(lines_2_4_5._line_2)(key, 6, lines_2_4_5._RESAMPLE, draws, rows, np.empty(n_samples))
     words = {tuple(word % 2**32 for word in address) for address in asked}
     assert len(words) == len(asked)
     assert len(asked) >= 2 * n_samples

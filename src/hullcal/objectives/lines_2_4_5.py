@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from hullcal._compiled.drawn_rows import draw_rows, draw_rows_in_any_order, leaf_draws
 from hullcal._compiled.jit import F1, F2, F3, INT, L1, L2, U1, compiled, compiled_inline, driver
 from hullcal._compiled.mixing import cumulate, invert, mix
-from hullcal._compiled.resampling import draw_rows, draw_rows_in_any_order, leaf_draws
 from hullcal._compiled.streams import LABELS, ROWS, uniform
+from hullcal.objectives.base import Floats
 
 if TYPE_CHECKING:
     from hullcal.objectives.memory import InMemory
 
-Floats = NDArray[np.float64]
 
 #: Ways of line 2.
 _RESAMPLE, _RESAMPLE_IN_ANY_ORDER, _PERMUTE = range(3)
@@ -40,19 +40,8 @@ def lines_2_4_5(
             _line_2(key, d, how, draws[r], rows[r], levels[r])
         return _in_passes(objective, weights, rows, levels)
     out = np.empty(len(replicates))
-    _one_by_one(
-        objective.measure.value,
-        objective.members,
-        objective.parameters,
-        objective.offset,
-        *objective.sizes,
-        key,
-        replicates,
-        weights,
-        how,
-        draws,
-        out,
-    )
+    data = objective.members, objective.parameters, objective.offset, *objective.sizes
+    _one_by_one(objective.measure.value, *data, key, replicates, weights, how, draws, out)
     return out
 
 
