@@ -25,7 +25,7 @@ _HL_BY_HAND = _named(
 _SKCE_BY_HAND = _named("measures", "skce_by_hand")
 _LAWS = _named(
     "measures",
-    "settings_are_given what_working_memory no_offset_changes a_recentered_replicate "
+    "settings_are_given what_working_memory a_recentered_replicate "
     "the_offset_is the_measures_that_add_up blocks_of_rows "
     "binned_measures_with_fewer",
 )
