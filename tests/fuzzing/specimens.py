@@ -3,6 +3,7 @@
 A function gives files by name; a file is its bytes, a folder a dictionary of them.
 """
 
+import contextlib
 import functools
 import io
 import json
@@ -164,7 +165,8 @@ def contents(path):
 
 
 def put(path, content):
-    """Write what `contents` gave."""
+    """Write what `contents` gave, but for what damage has put where there is something else."""
     for name, data in content.items() if isinstance(content, dict) else [("", content)]:
-        (path / name).parent.mkdir(parents=True, exist_ok=True)
-        (path / name).write_bytes(data)
+        with contextlib.suppress(FileExistsError, NotADirectoryError, IsADirectoryError):
+            (path / name).parent.mkdir(parents=True, exist_ok=True)
+            (path / name).write_bytes(data)

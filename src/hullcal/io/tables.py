@@ -193,10 +193,11 @@ def _parquet(source: Source) -> Iterator[Table]:
         schema = arrow.schema([file.physical_schema.field(name) for name in names])
         yield arrow.RecordBatch.from_pylist([], schema).columns, []  # which has the types
         # Only row groups that hold some of the rows are read.
-        ends = list(accumulate((group.num_rows for group in file.row_groups), initial=0))
+        groups = file.row_groups  # made anew at every look
+        ends = list(accumulate((group.num_rows for group in groups), initial=0))
         wanted = [i for i, end in enumerate(ends[1:]) if ends[i] < stop and start < end]
         # Columns packed as dictionaries or runs unfold, to 8 bytes a cell and more.
-        declared = sum(file.row_groups[i].total_byte_size for i in wanted)
+        declared = sum(groups[i].total_byte_size for i in wanted)
         source.check_fits(max(declared, 16 * (stop - start) * len(columns)))
         place = ends[wanted[0]] if wanted else 0
         options = {"batch_size": max(1, _CELLS // len(columns)), "use_threads": False}
