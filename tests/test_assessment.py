@@ -644,3 +644,22 @@ def test_an_assertion_fails_with_the_verdict_of_whatever_is_rejected():
     assert not hc.testing.assert_calibrated(*fine, **options).calibrated.rejected
     with pytest.raises(InvalidInputError, match="must be one set"):
         hc.testing.assert_calibrated({"a": fine[0]}, fine[1], **options)
+
+
+@pytest.mark.parametrize("alpha", [1e-7, 1e-300, 5e-324])
+def test_a_level_that_no_number_of_resamples_decides_is_refused_at_once(alpha):
+    members, labels = near_a_truth(n=20)
+    with pytest.raises(hc.InvalidInputError, match="`alpha` must be one that 1,000,000 resamples"):
+        assess(members, labels, alpha=alpha)
+
+
+@pytest.mark.parametrize("n_measures", [1, 2])
+def test_resamples_are_raised_to_the_fewest_that_decide(n_measures):
+    members, labels = near_a_truth(n=20)
+    # Clopper and Pearson's upper end for 0 of 71 is beyond .05, and for 0 of 145 beyond .025.
+    least = {1: 72, 2: 146}[n_measures]
+    high = [n_measures * pvalues.interval(0, n)[1] for n in (least - 1, least)]
+    assert high[0] > 0.05 >= high[1]
+    measures = ["ece_conf", "ece_conf:5"][:n_measures]
+    with pytest.warns(hc.HullcalWarning, match=f"cannot decide at 0.05.*; {least} are run instead"):
+        assess(members, labels, measures=measures, n_resamples=1, rng=0)

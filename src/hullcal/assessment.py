@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections import Counter
@@ -58,6 +59,8 @@ Progress = Callable[[str, float, float], None]
 
 #: The temperature whose detection is stated, draws of labels for it, and those tested together.
 _TEMPERATURE, _DRAWS, _TOGETHER = 1.5, 100, 25
+#: Resamples beyond which their number is not raised.
+_MOST_RAISED = 1_000_000
 #: Rows and replicates behind an expected time, at most.
 _FEW, _MOST_TIMED = 200, 128
 
@@ -373,10 +376,17 @@ def expected_seconds(
 
 def _enough(n_resamples: int, alpha: float, n_measures: int) -> int:
     """As many resamples as a clear rejection needs once p-values are adjusted; a warning if more."""
-    # So many that the smallest p-value, adjusted, has its whole Monte Carlo interval below alpha.
-    least = n_resamples = check_integer(n_resamples, "n_resamples", 1)
-    while n_measures * pvalues.interval(0, least)[1] > alpha:
-        least += 1
+    n_resamples = check_integer(n_resamples, "n_resamples", 1)
+    # So many that the smallest p-value, adjusted, has its whole Monte Carlo interval below alpha: that
+    # of no null value among D ends at 1 - .025^(1/D).
+    share = alpha / n_measures
+    least = math.log(0.025) / math.log1p(-share) if share > 0.0 else math.inf
+    if least > max(n_resamples, _MOST_RAISED):
+        raise InvalidInputError(
+            f"`alpha` must be one that {_MOST_RAISED:,} resamples can decide; got {alpha:g}, which "
+            f"takes {least:.1e}. Pass a larger `alpha`, or as many `n_resamples`."
+        )
+    least = max(n_resamples, math.ceil(least))
     if n_resamples < least:
         several = f", adjusted for {n_measures} measures" if n_measures > 1 else ""
         warn(
