@@ -1,4 +1,4 @@
-"""Mixed predictions and what is drawn from them; rows are the inner loop everywhere."""
+"""Mixed predictions, what is drawn from them, and sums over them; rows are the inner loop everywhere."""
 
 from __future__ import annotations
 

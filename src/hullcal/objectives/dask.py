@@ -122,13 +122,13 @@ def local_cluster(n_workers: int | None = None) -> Iterator[Any]:
 
     Whoever can connect can run code as this user, so that takes a key that is made for this cluster.
     """
+    distributed = _distributed()  # refused first where it is not installed
     import dask
 
-    distributed = _distributed()
     try:
         security = distributed.Security.temporary()
     except ImportError as error:
-        rule = "must be a client without the package cryptography"
+        rule = "must be a client where the package cryptography is missing"
         repair = "Install it with `pip install cryptography`; processes of ours talk by TLS only."
         raise refusal("engine", rule, f"a cluster to start here ({error})", repair) from error
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
